@@ -1,0 +1,33 @@
+# Each target makes .venv first, with the versions pinned in constraints.txt.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: install demo test lint docs bench clean
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	touch $(STAMP)
+
+demo: install
+	@$(BIN)/physsm explain pendulum
+	@echo "The forecasting model is not built yet: until it is, the demo shows how the physics text of the"
+	@echo "driven pendulum becomes the matrices that the model will learn in."
+
+test: install
+	scripts/test
+
+lint: install
+	scripts/check
+
+docs: install
+	scripts/docs
+
+bench: install
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv site build dist .pytest_cache .ruff_cache

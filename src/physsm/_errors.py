@@ -1,0 +1,93 @@
+"""Everything that physsm raises on purpose.
+
+PhyssmError
+└── PhysicsError    a physics text that cannot be read: where, what was expected, what to write
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class PhyssmError(Exception):
+    """Base of all errors that are the input's fault, not the program's."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A place in a physics text. `line` and `column` count from 1; `length` is in characters."""
+
+    line: int
+    column: int
+    length: int = 1
+
+
+class PhysicsError(PhyssmError):
+    """A physics text that cannot be read or lifted.
+
+    `message` is one sentence. `span` and `source_line` say where (None where the fault has no
+    place, such as a missing file); `expected` and `hint` say what to write instead.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        span: Span | None = None,
+        source_line: str | None = None,
+        path: str | None = None,
+        expected: str | None = None,
+        hint: str | None = None,
+    ):
+        self.message = message
+        self.span = span
+        self.source_line = source_line
+        self.path = path
+        self.expected = expected
+        self.hint = hint
+        super().__init__(self._render())
+
+    @property
+    def line(self) -> int | None:
+        """The line of the fault, counted from 1."""
+        return self.span.line if self.span else None
+
+    @property
+    def column(self) -> int | None:
+        """The column of the fault, counted from 1."""
+        return self.span.column if self.span else None
+
+    def _render(self) -> str:
+        place = [self.path] if self.path else []
+        if self.span:
+            place.append(f"line {self.span.line}, column {self.span.column}")
+        lines = [f"{', '.join(place)}: {self.message}" if place else self.message]
+        if self.span and self.source_line is not None:
+            lines += _underlined(self.span, self.source_line)
+        if self.expected:
+            lines.append(f"  expected {self.expected}")
+        if self.hint:
+            lines.append(f"  {self.hint}")
+        return "\n".join(lines)
+
+
+_SHOWN_WIDTH = 100
+
+
+def _underlined(span: Span, source_line: str) -> list[str]:
+    """The source line and a caret line under the place; a very long line is cut around it."""
+    start = max(0, span.column - 1 - _SHOWN_WIDTH // 2)
+    shown = source_line[start : start + _SHOWN_WIDTH].expandtabs(1)
+    number = str(span.line)
+    before = span.column - 1 - start
+    carets = "^" * max(1, min(span.length, len(shown) - before))
+    return [f"  {number} | {shown}", f"  {' ' * len(number)} | {' ' * before}{carets}"]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """A hint that names the known name nearest to `name`, if one is near."""
+    by_lower = {known_name.lower(): known_name for known_name in known}
+    matches = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return f"did you mean {by_lower[matches[0]]}?" if matches else None

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from physsm.cli.options import Debug, Json
+from physsm.cli.output import show, show_json, show_plain
+
+
+def explain(
+    system: Annotated[
+        str, typer.Argument(metavar="NAME|FILE", help="A built-in system or a .phys file.")
+    ],
+    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX formula.")] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show what a physics text becomes: lifted equations, matrices, unknowns, guarantees."""
+    from physsm.physics import explain as explanation
+    from physsm.physics.read import find_structure
+
+    if latex and json:
+        raise typer.BadParameter("choose one of --latex and --json")
+    structure = find_structure(system)
+    if json:
+        show_json(explanation.describe(structure))
+    elif latex:
+        show_plain(explanation.latex(structure))
+    else:
+        show(explanation.render(structure, system))

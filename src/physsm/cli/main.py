@@ -1,0 +1,62 @@
+"""The `physsm` command: one file per verb, and one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from physsm._errors import PhyssmError
+from physsm.cli.explain import explain
+from physsm.cli.options import Debug, debugging
+from physsm.cli.output import show_error, show_plain
+from physsm.cli.systems import systems
+
+BAD_INPUT, INTERRUPTED = 2, 130
+
+app = typer.Typer(
+    name="physsm",
+    help="Forecast partly known dynamical systems from noisy, irregular measurements.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(systems)
+app.command()(explain)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        import physsm
+
+        show_plain(f"physsm {physsm.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True),
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Forecast partly known dynamical systems from noisy, irregular measurements."""
+
+
+def run() -> None:
+    """Run the command line; bad input ends in one clear message and exit code 2."""
+    try:
+        app()
+    except PhyssmError as error:
+        if debugging.wanted:
+            raise
+        show_error(str(error))
+        sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from physsm.cli.options import Debug, Json
+from physsm.cli.output import show, show_json
+
+
+def systems(json: Json = False, debug: Debug = False) -> None:
+    """List the built-in systems."""
+    from rich.table import Table
+
+    from physsm.physics.library import system_names
+    from physsm.physics.read import load_structure
+
+    structures = {name: load_structure(name) for name in system_names()}
+    rows = [
+        {
+            "name": name,
+            "states": len(structure.states),
+            "extended": len(structure.names),
+            "controls": len(structure.controls),
+            "unknowns": len(structure.unknowns),
+            "summary": structure.physics.summary,
+        }
+        for name, structure in structures.items()
+    ]
+    if json:
+        show_json(rows)
+        return
+    table = Table(box=None, header_style="bold")
+    for heading in rows[0]:
+        table.add_column(heading, justify="left" if heading in ("name", "summary") else "right")
+    for row in rows:
+        table.add_row(*map(str, row.values()))
+    show(table)

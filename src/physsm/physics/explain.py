@@ -1,0 +1,237 @@
+"""A structure for people and machines: terminal tables, LaTeX, JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy as sp
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from physsm.physics.formula import (
+    product_latex,
+    product_text,
+    sum_text,
+    to_latex,
+    to_text,
+)
+from physsm.physics.structure import Entries, Entry, Structure, Unknown
+
+KNOWN, UNKNOWN, ZERO, HEADING = "cyan", "bold yellow", "bright_black", "bold"
+
+Cell = Callable[[Entry], str]
+
+
+def describe(structure: Structure) -> dict[str, Any]:
+    """Everything about the lifted system as plain data, ready for JSON."""
+    physics = structure.physics
+    return {
+        "summary": physics.summary,
+        "states": [state.name for state in structure.states],
+        "names": list(structure.names),
+        "controls": list(structure.controls),
+        "observed": list(physics.observed),
+        "constants": physics.constants,
+        "units": physics.units,
+        "state_constraints": [b.describe(name) for name, b in physics.state_bounds.items()],
+        "equations": lifted_equations(structure),
+        "unknowns": [_describe_unknown(unknown) for unknown in structure.unknowns],
+        "mask_A": structure.mask("A").astype(int).tolist(),
+        "mask_B": structure.mask("B").astype(int).tolist(),
+        "known_A": _matrix(structure, "A", lambda entry: to_text(entry.known)),
+        "known_B": _matrix(structure, "B", lambda entry: to_text(entry.known)),
+        "invariants": list(structure.invariant_texts),
+        "unique": structure.is_unique,
+        "warnings": list(structure.warnings),
+        "notes": [overlap.message for overlap in structure.overlaps if overlap.harmless],
+    }
+
+
+def lifted_equations(structure: Structure) -> list[str]:
+    """One equation per extended state, with its columns written last."""
+    labels = _labels(structure)
+    equations = []
+    for i, name in enumerate(structure.names):
+        terms: list[str] = []
+        for entries, columns in _sides(structure):
+            for (row, j), entry in entries.items():
+                if row == i:
+                    terms += _terms(entry, columns[j], labels)
+        left = f"{name}'" if name.isidentifier() else f"({name})'"
+        equations.append(f"{left} = {sum_text(terms)}")
+    return equations
+
+
+def latex(structure: Structure) -> str:
+    """The lifted system as a LaTeX formula (a matrix equation); a star marks the unknowns."""
+    stars = {
+        symbol: r"\star" if unknown.anonymous else f"{to_latex(sp.Symbol(unknown.name))}^{{\\star}}"
+        for symbol, unknown in zip(structure.symbols, structure.unknowns, strict=True)
+    }
+
+    def cell(entry: Entry) -> str:
+        known = [to_latex(entry.known)] if entry.known != 0 else []
+        return sum_text(known + [product_latex(f, stars[s]) for s, f in entry.factors.items()])
+
+    state = _latex_array([[to_latex(column)] for column in structure.extended])
+    formula = rf"\frac{{d}}{{dt}} {state} = {_latex_array(_matrix(structure, 'A', cell))} {state}"
+    if structure.controls:
+        controls = _latex_array([[to_latex(control)] for control in structure.physics.controls])
+        formula += f" + {_latex_array(_matrix(structure, 'B', cell))} {controls}"
+    return formula
+
+
+def render(structure: Structure, title: str) -> RenderableType:
+    """The lifted system for a terminal."""
+    parts: list[RenderableType] = [Text(title, style=HEADING)]
+    if structure.physics.summary:
+        parts.append(Text(structure.physics.summary))
+    parts += _section("Lifted equations", _equation_grid(structure))
+    parts += _section("State matrix A", _matrix_table(structure, "A"), _legend())
+    if structure.B:
+        parts += _section("Input matrix B", _matrix_table(structure, "B"))
+    elif structure.controls:
+        parts += _section("Input matrix B", Text("zero: the controls act through the entries"))
+    if structure.unknowns:
+        parts += _section("Unknowns", _unknown_table(structure))
+    if declared := _declared(structure):
+        parts += _section("Declared", declared)
+    parts += _section("Guarantees", *_guarantees(structure))
+    return Group(*parts)
+
+
+def _describe_unknown(unknown: Unknown) -> dict[str, Any]:
+    return {
+        "name": unknown.name,
+        "kind": unknown.kind,
+        "constraint": unknown.constraint or None,
+        "entries": [
+            {"matrix": p.matrix, "row": p.row, "column": p.column, "factor": p.factor}
+            for p in unknown.places
+        ],
+    }
+
+
+def _labels(structure: Structure) -> dict[sp.Symbol, str]:
+    return {
+        symbol: unknown.label
+        for symbol, unknown in zip(structure.symbols, structure.unknowns, strict=True)
+    }
+
+
+def _sides(structure: Structure) -> list[tuple[Entries, tuple[str, ...]]]:
+    return [(structure.A, structure.names), (structure.B, structure.controls)]
+
+
+def _terms(entry: Entry, column: str, labels: dict[sp.Symbol, str]) -> list[str]:
+    terms = [product_text(f, labels[s]) for s, f in entry.factors.items()]
+    if column == "1":
+        return ([to_text(entry.known)] if entry.known != 0 else []) + terms
+    known = [product_text(entry.known, column)] if entry.known != 0 else []
+    return known + [f"{term}*{column}" for term in terms]
+
+
+def _entry_text(structure: Structure) -> Cell:
+    labels = _labels(structure)
+
+    def text(entry: Entry) -> str:
+        return sum_text(_terms(entry, "1", labels))
+
+    return text
+
+
+def _matrix(structure: Structure, matrix: str, cell: Cell) -> list[list[str]]:
+    entries, columns = _sides(structure)[matrix == "B"]
+    empty = Entry()
+    return [
+        [cell(entries.get((i, j), empty)) for j in range(len(columns))]
+        for i in range(len(structure.names))
+    ]
+
+
+def _latex_array(rows: list[list[str]]) -> str:
+    body = r" \\ ".join(" & ".join(row) for row in rows)
+    return rf"\left[\begin{{array}}{{{'c' * len(rows[0])}}} {body} \end{{array}}\right]"
+
+
+def _section(heading: str, *content: RenderableType) -> list[RenderableType]:
+    return [Text(""), Text(heading, style=HEADING), *(Padding(part, (0, 2)) for part in content)]
+
+
+def _equation_grid(structure: Structure) -> Table:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for equation in lifted_equations(structure):
+        left, right = equation.split(" = ", 1)
+        grid.add_row(Text(left), Text(f"= {right}"))
+    return grid
+
+
+def _matrix_table(structure: Structure, matrix: str) -> Table:
+    entries, columns = _sides(structure)[matrix == "B"]
+    table = Table(box=None, padding=(0, 1), header_style=ZERO)
+    table.add_column("", justify="right", style=ZERO, overflow="fold")
+    for column in columns:
+        table.add_column(Text(column), justify="center", overflow="fold")
+    for i, row in enumerate(_matrix(structure, matrix, _entry_text(structure))):
+        cells = [Text(text, style=_style(entries.get((i, j)))) for j, text in enumerate(row)]
+        table.add_row(Text(structure.names[i]), *cells)
+    return table
+
+
+def _style(entry: Entry | None) -> str:
+    if entry is None:
+        return ZERO
+    return UNKNOWN if entry.factors else KNOWN
+
+
+def _legend() -> Text:
+    return Text.assemble(("known", KNOWN), "  ", ("? learned", UNKNOWN), "  ", ("0 never", ZERO))
+
+
+def _unknown_table(structure: Structure) -> Table:
+    table = Table(box=None, padding=(0, 1), header_style=ZERO)
+    for heading in ("unknown", "kind", "constraint", "entries"):
+        table.add_column(heading, overflow="fold")
+    for unknown in structure.unknowns:
+        places = ", ".join(
+            f"{p.matrix}[{p.row}, {p.column}]" + ("" if p.factor == "1" else f" times {p.factor}")
+            for p in unknown.places
+        )
+        table.add_row(
+            Text(unknown.name, style=UNKNOWN),
+            unknown.kind,
+            Text(unknown.constraint or "-"),
+            Text(places),
+        )
+    return table
+
+
+def _declared(structure: Structure) -> Text | None:
+    physics = structure.physics
+    declared = {
+        "measured directly": physics.observed,
+        "bounds": [bounds.describe(name) for name, bounds in physics.state_bounds.items()],
+        "constants": [f"{name} = {value:g}" for name, value in physics.constants.items()],
+        "units": [f"{name} in {unit}" for name, unit in physics.units.items()],
+    }
+    lines = [f"{what}: {', '.join(values)}" for what, values in declared.items() if values]
+    return Text("\n".join(lines)) if lines else None
+
+
+def _guarantees(structure: Structure) -> list[RenderableType]:
+    lines = []
+    for text in structure.invariant_texts:
+        lines.append(Text(f"{text} is conserved, whatever the unknowns are"))
+    if structure.is_unique:
+        lines.append(Text("known and unknown parts do not overlap (Proposition 1)"))
+    for overlap in structure.overlaps:
+        if overlap.harmless:
+            lines.append(Text(f"note: {overlap.message}", style=ZERO))
+        else:
+            lines.append(Text(f"warning: {overlap.message}", style="bold red"))
+    return lines

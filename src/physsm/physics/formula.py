@@ -1,0 +1,99 @@
+"""SymPy expressions as text and LaTeX, with decimals as they were written (9.81, not 981/100)."""
+
+from __future__ import annotations
+
+import sympy as sp
+from sympy.printing.latex import LatexPrinter
+from sympy.printing.precedence import PRECEDENCE
+from sympy.printing.str import StrPrinter
+
+_MAX_PLAIN_DIGITS = 4
+
+
+def decimal(number: sp.Rational) -> str:
+    """A rational as an integer, a decimal or, for one like 1/3, a fraction."""
+    if number.q == 1:
+        return str(number.p)
+    rest = number.q
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    is_short_fraction = max(len(str(abs(number.p))), len(str(number.q))) <= _MAX_PLAIN_DIGITS
+    if rest != 1 and is_short_fraction:
+        return f"{number.p}/{number.q}"
+    return repr(float(number))
+
+
+def _is_shown_as_decimal(number: sp.Expr) -> bool:
+    return isinstance(number, sp.Rational) and number.q != 1 and "/" not in decimal(number)
+
+
+class _TextPrinter(StrPrinter):
+    def _print_Rational(self, expr: sp.Rational) -> str:
+        return decimal(expr)
+
+    def _print_Mul(self, expr: sp.Mul) -> str:
+        coefficient, rest = expr.as_coeff_Mul()
+        if not _is_shown_as_decimal(coefficient):
+            return super()._print_Mul(expr)
+        text = self.parenthesize(rest, PRECEDENCE["Mul"])
+        number = decimal(coefficient)  # type: ignore[arg-type]
+        return number + text[1:] if text.startswith("1/") else f"{number}*{text}"
+
+
+class _LatexPrinter(LatexPrinter):
+    def _print_Rational(self, expr: sp.Rational) -> str:
+        if _is_shown_as_decimal(expr):
+            return decimal(expr)
+        return super()._print_Rational(expr)
+
+    def _print_Mul(self, expr: sp.Expr) -> str:
+        coefficient, rest = expr.as_coeff_Mul()
+        if not _is_shown_as_decimal(coefficient):
+            return super()._print_Mul(expr)
+        text = self.parenthesize(rest, PRECEDENCE["Mul"])
+        return f"{decimal(coefficient)} {text}"  # type: ignore[arg-type]
+
+
+_TEXT = _TextPrinter()
+_LATEX = _LatexPrinter()
+
+
+def to_text(expression: sp.Expr) -> str:
+    """The expression in the syntax of the physics language."""
+    return _TEXT.doprint(expression)
+
+
+def to_latex(expression: sp.Expr) -> str:
+    """The expression for a LaTeX formula."""
+    return _LATEX.doprint(expression)
+
+
+def product_text(factor: sp.Expr, unknown: str) -> str:
+    """`factor*unknown` as one would write it, such as `-I*?beta` or `(x + y)*?`."""
+    if factor == 1:
+        return unknown
+    if factor == -1:
+        return f"-{unknown}"
+    text = to_text(factor)
+    return f"({text})*{unknown}" if factor.is_Add else f"{text}*{unknown}"
+
+
+def product_latex(factor: sp.Expr, unknown: str) -> str:
+    """`product_text` for LaTeX."""
+    if factor == 1:
+        return unknown
+    if factor == -1:
+        return f"-{unknown}"
+    text = to_latex(factor)
+    return rf"\left({text}\right) {unknown}" if factor.is_Add else f"{text} {unknown}"
+
+
+def sum_text(terms: list[str]) -> str:
+    """Terms joined by + or, where they start with a minus, by -."""
+    if not terms:
+        return "0"
+    joined = terms[0]
+    for term in terms[1:]:
+        joined += f" - {term[1:]}" if term.startswith("-") else f" + {term}"
+    return joined

@@ -1,0 +1,205 @@
+"""Equations → a system that is linear in the extended state.
+
+Column rule: a term is a product in written order. Its last factor that can be a column (a state, a
+function of states, a control) is the column, and the others are the entry; a term without such a
+factor has the column 1. Factors in [brackets], numbers, constants and unknowns are never columns.
+
+Lifting: a function that became a column becomes a state. Its row follows by the chain rule from
+the rows of the states it depends on, so it never needs a column that is not there already: sin and
+cos of one argument rotate into each other, exp grows by its own rate, any other f has
+df/dz times the rows of z.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from physsm._errors import PhysicsError
+from physsm.physics.expression import Product
+from physsm.physics.formula import to_text
+from physsm.physics.invariants import linear_invariants
+from physsm.physics.parse import Equation, Physics
+from physsm.physics.scalar import is_beyond_double
+from physsm.physics.scope import is_anonymous, is_unknown
+from physsm.physics.structure import Entries, Entry, Place, Structure, Unknown
+from physsm.physics.uniqueness import find_overlaps
+
+MAX_EXTENDED = 250
+
+Row = dict[sp.Expr, Entry]
+
+
+def lift(physics: Physics) -> Structure:
+    """Lift parsed equations: find the columns, add the lifted states, sort all into matrices."""
+    controls = frozenset(physics.controls)
+    rows: dict[sp.Expr, Row] = {}
+    for equation in physics.equations:
+        rows[equation.state] = _written_row(physics, equation, controls)
+    states = tuple(rows)
+    columns = dict.fromkeys(column for row in rows.values() for column in row)
+    for column in columns:
+        if column not in controls and column not in rows and column != 1:
+            rows |= _lifted_rows(column, {state: rows[state] for state in states}, physics)
+    if sp.S.One in columns:
+        rows[sp.S.One] = {}
+    extended = tuple(rows)
+    if len(extended) > MAX_EXTENDED:
+        raise PhysicsError(
+            f"lifting makes {len(extended)} states out of {len(states)}; "
+            f"at most {MAX_EXTENDED} are allowed",
+            path=physics.source.path,
+            hint="put functions that need not be columns in [brackets]",
+        )
+    A = _entries(rows, extended)
+    B = _entries(rows, physics.controls)
+    _check_numbers(physics, extended, A | {(i, -1 - j): e for (i, j), e in B.items()})
+    names = tuple(to_text(column) for column in extended)
+    symbols = tuple(declared.symbol for declared in physics.unknowns)
+    unknowns = _place_unknowns(physics, names, A, B)
+    return Structure(
+        physics=physics,
+        extended=extended,
+        names=names,
+        symbols=symbols,
+        unknowns=unknowns,
+        A=A,
+        B=B,
+        invariants=linear_invariants(extended, A, B),
+        overlaps=find_overlaps(physics, names, dict(zip(symbols, unknowns, strict=True)), A, B),
+    )
+
+
+def _written_row(physics: Physics, equation: Equation, controls: frozenset[sp.Symbol]) -> Row:
+    row: Row = {}
+    for product in equation.products:
+        column = _column(physics, product, controls)
+        entry = _entry(physics, product, column)
+        key = sp.S.One if column is None else product[column].value
+        row[key] = row.get(key, Entry()) + entry
+    return {column: entry for column, entry in row.items() if entry}
+
+
+def _column(physics: Physics, product: Product, controls: frozenset[sp.Symbol]) -> int | None:
+    """Which factor is the column; None for the column 1."""
+    for index in reversed(range(len(product))):
+        factor = product[index]
+        value = factor.value
+        if factor.entry_only or value.is_number or is_unknown(value):
+            continue
+        inside = value.free_symbols & controls
+        if inside and value not in controls:
+            names = ", ".join(sorted(str(symbol) for symbol in inside))
+            text = to_text(value)
+            physics.source.fail(
+                f"{text} would become a state, and its row would need the time derivative of the "
+                f"control {names}, which is not known",
+                factor.span,
+                hint=f"write [{text}] to keep it in the entry, or give {names} an equation",
+            )
+        return index
+    return None
+
+
+def _entry(physics: Physics, product: Product, column: int | None) -> Entry:
+    others = [factor for index, factor in enumerate(product) if index != column]
+    unknowns = [factor for factor in others if is_unknown(factor.value)]
+    if len(unknowns) > 1:
+        first, second = (_label(factor.value) for factor in unknowns[:2])
+        physics.source.fail(
+            f"the unknowns {first} and {second} are multiplied: only their product matters",
+            unknowns[1].span,
+            hint="write one unknown for the product",
+        )
+    factor = sp.Mul(*(other.value for other in others if not is_unknown(other.value)))
+    if unknowns:
+        symbol = unknowns[0].value
+        assert isinstance(symbol, sp.Symbol)
+        return Entry(factors={symbol: factor})
+    return Entry(known=factor)
+
+
+def _label(symbol: sp.Expr) -> str:
+    assert isinstance(symbol, sp.Symbol)
+    return "?" if is_anonymous(symbol) else symbol.name
+
+
+def _lifted_rows(
+    function: sp.Expr, rows: dict[sp.Expr, Row], physics: Physics
+) -> dict[sp.Expr, Row]:
+    """The row of a lifted function; of both, for the pair of sin and cos."""
+    if isinstance(function, sp.sin | sp.cos):
+        rate = _rate(function.args[0], rows)  # type: ignore[arg-type]
+        sine, cosine = sp.sin(function.args[0]), sp.cos(function.args[0])
+        return {sine: {cosine: rate}, cosine: {sine: rate.times(sp.S.NegativeOne)}}
+    if isinstance(function, sp.exp):
+        return {function: {function: _rate(function.args[0], rows)}}  # type: ignore[arg-type]
+    row: Row = {}
+    for state in _states_in(function, rows):
+        slope = function.diff(state)
+        for column, entry in rows[state].items():
+            row[column] = row.get(column, Entry()) + entry.times(slope)
+    return {function: {column: entry for column, entry in row.items() if entry}}
+
+
+def _rate(argument: sp.Expr, rows: dict[sp.Expr, Row]) -> Entry:
+    """The time derivative of a function of states, as one number that is linear in the unknowns."""
+    rate = Entry()
+    for state in _states_in(argument, rows):
+        slope = argument.diff(state)
+        for column, entry in rows[state].items():
+            rate += entry.times(slope * column)
+    return rate
+
+
+def _states_in(function: sp.Expr, rows: dict[sp.Expr, Row]) -> list[sp.Expr]:
+    return [state for state in rows if state in function.free_symbols]
+
+
+def _entries(rows: dict[sp.Expr, Row], columns: tuple[sp.Expr, ...]) -> Entries:
+    index = {column: j for j, column in enumerate(columns)}
+    return {
+        (i, index[column]): entry
+        for i, row in enumerate(rows.values())
+        for column, entry in sorted(row.items(), key=lambda item: index.get(item[0], -1))
+        if column in index and entry
+    }
+
+
+def _check_numbers(physics: Physics, extended: tuple[sp.Expr, ...], entries: Entries) -> None:
+    for (row, _), entry in entries.items():
+        for _, value in entry.parts():
+            if any(is_beyond_double(number) for number in value.atoms(sp.Rational)):
+                raise PhysicsError(
+                    f"a number in the row of {to_text(extended[row])} is too large or too finely "
+                    "divided",
+                    path=physics.source.path,
+                )
+
+
+def _place_unknowns(
+    physics: Physics, names: tuple[str, ...], A: Entries, B: Entries
+) -> tuple[Unknown, ...]:
+    places: dict[sp.Symbol, list[Place]] = {u.symbol: [] for u in physics.unknowns}
+    columns = {"A": names, "B": tuple(control.name for control in physics.controls)}
+    for matrix, entries in (("A", A), ("B", B)):
+        for (i, j), entry in entries.items():
+            for symbol, factor in entry.factors.items():
+                place = Place(matrix, names[i], columns[matrix][j], to_text(factor))
+                places[symbol].append(place)
+    taken: dict[str, int] = {}
+    unknowns = []
+    for declared in physics.unknowns:
+        if not places[declared.symbol]:
+            physics.source.fail(
+                f"the unknown {_label(declared.symbol)} cancels out of the equations", declared.span
+            )
+        first = places[declared.symbol][0]
+        anonymous = is_anonymous(declared.symbol)
+        name = f"{first.row}:{first.column}" if anonymous else declared.symbol.name[1:]
+        taken[name] = taken.get(name, 0) + 1
+        if taken[name] > 1:
+            name = f"{name}#{taken[name]}"
+        unknowns.append(
+            Unknown(name, declared.kind, declared.bounds, anonymous, tuple(places[declared.symbol]))
+        )
+    return tuple(unknowns)

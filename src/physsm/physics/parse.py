@@ -1,0 +1,278 @@
+"""Physics text → declarations and equations, with the place of each for later messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import sympy as sp
+
+from physsm._errors import PhysicsError, Span, did_you_mean
+from physsm.physics.bounds import Bounds, read_bounds, unknown_name
+from physsm.physics.expression import Product, read_products
+from physsm.physics.scalar import read_number
+from physsm.physics.scope import Scope, is_anonymous
+from physsm.physics.source import Source, Statement, statements
+from physsm.physics.tokens import check_name
+
+Kind = Literal["varying", "constant", "per series"]
+
+MAX_STATES = 200
+
+
+@dataclass(frozen=True)
+class DeclaredUnknown:
+    """A `?` of the text: its symbol, what was declared of it, and its first place."""
+
+    symbol: sp.Symbol
+    span: Span
+    kind: Kind = "varying"
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+@dataclass(frozen=True)
+class Equation:
+    """One state's right-hand side as a sum of products."""
+
+    state: sp.Symbol
+    products: tuple[Product, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class Physics:
+    """A parsed text. `summary` is the comment on its first line."""
+
+    source: Source
+    summary: str
+    equations: tuple[Equation, ...]
+    controls: tuple[sp.Symbol, ...]
+    unknowns: tuple[DeclaredUnknown, ...]
+    constants: dict[str, float]
+    observed: tuple[str, ...]
+    units: dict[str, str]
+    state_bounds: dict[str, Bounds]
+
+
+def parse(source: Source) -> Physics:
+    """Read a physics text. Statements may stand in any order, constants before their use."""
+    source = replace(source, text=source.text.replace("\r\n", "\n").replace("\r", "\n"))
+    return _Parser(source).parse()
+
+
+_EQUATION = re.compile(r"(\w+)\s*'\s*=", re.ASCII)
+_KEYWORDS = ("control", "constant", "observe", "state", "unknown", "unit")
+_UNIT = re.compile(r"[A-Za-z0-9 /*().+-]+")
+
+
+class _Parser:
+    def __init__(self, source: Source):
+        self.source = source
+        self.scope = Scope()
+        self.places: dict[str, Span] = {}
+        self.right_sides: list[tuple[sp.Symbol, Statement, Span]] = []
+        self.postponed: list[Callable[[], None]] = []
+        self.observed: dict[str, Span] = {}
+        self.units: dict[str, str] = {}
+        self.kinds: dict[str, tuple[Kind, Span]] = {}
+        self.bounds: dict[str, tuple[Bounds, Span]] = {}
+
+    def parse(self) -> Physics:
+        for statement in statements(self.source):
+            self.read(statement)
+        for check in self.postponed:  # what needs all names to be known
+            check()
+        equations = tuple(
+            Equation(state, tuple(read_products(text, self.scope)), span)
+            for state, text, span in self.right_sides
+        )
+        if not equations:
+            raise PhysicsError(
+                "the physics text has no equation",
+                path=self.source.path,
+                expected="an equation per state, such as x' = -0.5*x",
+            )
+        first_line = self.source.text.lstrip("\ufeff \t\n").split("\n", 1)[0]
+        return Physics(
+            source=self.source,
+            summary=first_line[1:].strip() if first_line.startswith("#") else "",
+            equations=equations,
+            controls=tuple(self.scope.controls.values()),
+            unknowns=self.declared_unknowns(),
+            constants={name: float(value) for name, value in self.scope.constants.items()},
+            observed=tuple(self.observed),
+            units=self.units,
+            state_bounds={
+                name: bounds for name, (bounds, _) in self.bounds.items() if name[0] != "?"
+            },
+        )
+
+    def read(self, statement: Statement) -> None:
+        equation = _EQUATION.match(statement.text)
+        if equation:
+            return self.read_equation(statement, equation)
+        word = re.match(r"\w*", statement.text)
+        keyword = word.group() if word else ""
+        if keyword in _KEYWORDS and re.match(r"\s", statement.text[len(keyword) :]):
+            rest = statement.part(len(keyword), len(statement.text))
+            return getattr(self, f"read_{keyword}")(rest)
+        if re.search(r"[<>]", statement.text):
+            return self.read_constraint(statement)
+        return _fail_unreadable(statement, keyword)
+
+    def read_equation(self, statement: Statement, match: re.Match[str]) -> None:
+        name = self.new_name(statement.part(*match.span(1)), "state")
+        if len(self.scope.states) >= MAX_STATES:
+            statement.fail(f"there are more than {MAX_STATES} states")
+        self.scope.states[name] = sp.Symbol(name)
+        right_side = statement.part(match.end(), len(statement.text))
+        if not right_side.text:
+            statement.fail(
+                f"the equation of {name} has no right-hand side", expected=f"{name}' = ..."
+            )
+        self.right_sides.append((self.scope.states[name], right_side, statement.whole))
+
+    def read_control(self, rest: Statement) -> None:
+        for part in rest.split():
+            name = self.new_name(part, "control")
+            self.scope.controls[name] = sp.Symbol(name)
+
+    def read_constant(self, rest: Statement) -> None:
+        for part in rest.split():
+            name, value = _assignment(part, "constant g = 9.81")
+            # Read at once, so that a constant can only use those above it.
+            number = read_number(value, self.scope)
+            self.scope.constants[self.new_name(name, "constant")] = number
+
+    def read_unit(self, rest: Statement) -> None:
+        for part in rest.split():
+            name, unit = _assignment(part, "unit omega = rad/s")
+            if not _UNIT.fullmatch(unit.text):
+                unit.fail(f"{unit.text!r} is not a unit", expected="a unit, such as m/s")
+            if name.text in self.units:
+                name.fail(f"{name.text!r} already has a unit")
+            self.units[name.text] = unit.text
+            self.postponed.append(lambda name=name: self.check_has_unit(name))
+
+    def check_has_unit(self, name: Statement) -> None:
+        self.check_known(name, [*self.scope.states, *self.scope.controls], "state or control")
+
+    def read_observe(self, rest: Statement) -> None:
+        for part in rest.split():
+            if part.text in self.observed:
+                part.fail(f"{part.text!r} is observed twice")
+            self.observed[part.text] = part.whole
+            self.postponed.append(lambda part=part: self.check_state(part))
+
+    def check_state(self, name: Statement) -> None:
+        self.check_known(name, list(self.scope.states), "state")
+
+    def check_known(self, name: Statement, known: list[str], what: str) -> None:
+        if name.text in known:
+            return
+        name.fail(
+            f"{name.text!r} is not a {what}",
+            expected=f"a {what} with an equation: {', '.join(known[:12])}"
+            if what == "state"
+            else f"one of {', '.join(known[:12])}",
+            hint=did_you_mean(name.text, known),
+        )
+
+    def read_unknown(self, rest: Statement) -> None:
+        match = re.fullmatch(r"(.*?)\s+(constant|per\s+series|varying)", rest.text, re.DOTALL)
+        if not match:
+            rest.fail(
+                "this declaration says nothing of an unknown",
+                expected="unknown ?name constant (or: per series, varying)",
+            )
+        kind: Kind = "per series" if match.group(2).startswith("per") else match.group(2)  # type: ignore[assignment]
+        for part in rest.part(*match.span(1)).split():
+            name = unknown_name(part, part.text)
+            if name in self.kinds:
+                part.fail(f"{name} is declared twice")
+            self.kinds[name] = (kind, part.whole)
+
+    def read_state(self, rest: Statement) -> None:
+        if not re.search(r"[<>]", rest.text):
+            rest.fail("this gives no bound for a state", expected="state x >= 0")
+        self.read_constraint(rest, of_states=True)
+
+    def read_constraint(self, statement: Statement, of_states: bool = False) -> None:
+        for part in statement.split():
+            self.postponed.append(lambda part=part: self.read_one_constraint(part, of_states))
+
+    def read_one_constraint(self, part: Statement, of_states: bool) -> None:
+        name, bounds, span = read_bounds(part, self.scope, of_states)
+        if of_states:
+            self.check_state(replace(part, text=name, line=span.line, column=span.column))
+        old, _ = self.bounds.get(name, (Bounds(), span))
+        for side in ("lower", "upper"):
+            if getattr(old, side) is not None and getattr(bounds, side) is not None:
+                part.fail(f"{name} has two {side} bounds", span)
+        merged = old.merged(bounds)
+        if merged.lower is not None and merged.upper is not None and merged.lower >= merged.upper:
+            part.fail(
+                f"no value of {name} fits: {merged.lower:g} is not below {merged.upper:g}", span
+            )
+        self.bounds[name] = (merged, span)
+
+    def new_name(self, statement: Statement, what: str) -> str:
+        name = check_name(statement)
+        if name in self.places:
+            line = self.places[name].line
+            statement.fail(f"the name {name!r} is already taken in line {line}")
+        self.places[name] = statement.whole
+        return name
+
+    def declared_unknowns(self) -> tuple[DeclaredUnknown, ...]:
+        used = {symbol.name for symbol in self.scope.unknowns if not is_anonymous(symbol)}
+        for name, (_, span) in [*self.kinds.items(), *self.bounds.items()]:
+            if name[0] == "?" and name not in used:
+                self.source.fail(
+                    f"no equation uses {name}", span, hint=did_you_mean(name, sorted(used))
+                )
+        return tuple(
+            DeclaredUnknown(
+                symbol,
+                span,
+                self.kinds.get(symbol.name, ("varying", span))[0],
+                self.bounds.get(symbol.name, (Bounds(), span))[0],
+            )
+            for symbol, span in self.scope.unknowns.items()
+        )
+
+
+def _assignment(part: Statement, example: str) -> tuple[Statement, Statement]:
+    name, equals, _ = part.text.partition("=")
+    if not equals:
+        part.fail("'=' is missing here", expected=example)
+    return part.part(0, len(name)), part.part(len(name) + 1, len(part.text))
+
+
+def _fail_unreadable(statement: Statement, word: str) -> None:
+    text = statement.text
+    hint = None
+    second = re.match(r"(\w+)\s*''", text)
+    leibniz = re.match(r"d(\w+)\s*/\s*dt\s*=", text)
+    missing_prime = re.match(r"(\w+)\s*=", text)
+    if second:
+        hint = f"for a second derivative use two states: {second.group(1)}' = v and v' = ..."
+    elif leibniz:
+        hint = f"write {leibniz.group(1)}' = ..."
+    elif missing_prime:
+        name = missing_prime.group(1)
+        hint = f"write {name}' = ... for an equation or constant {name} = ... for a number"
+    elif re.match(r"[-+*/]", text):
+        hint = "to go on from the line above, put the expression in parentheses"
+    elif text in _KEYWORDS:
+        hint = f"'{text}' must be followed by a name"
+    elif word:
+        hint = did_you_mean(word, _KEYWORDS)
+    statement.fail(
+        "this is no statement of the physics language",
+        expected="an equation such as x' = -0.5*x, a constraint such as ?a >= 0, or "
+        + ", ".join(_KEYWORDS),
+        hint=hint,
+    )

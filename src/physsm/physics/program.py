@@ -1,0 +1,132 @@
+"""SymPy expressions → a flat list of array operations, with each common part computed once.
+
+The list is plain data: it can be compared and hashed, needs no SymPy to run, and contains no code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
+
+import jax
+import jax.numpy as jnp
+import sympy as sp
+from jaxtyping import Array, Float
+
+Number = float | int
+
+_FUNCTIONS = {
+    "sin": jnp.sin,
+    "cos": jnp.cos,
+    "tan": jnp.tan,
+    "exp": jnp.exp,
+    "log": jnp.log,
+    "sqrt": jnp.sqrt,
+    "negative": jnp.negative,
+    "reciprocal": lambda x: 1 / x,
+}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One step: `name` applied to earlier results `inputs`, with a `number` where it needs one."""
+
+    name: str
+    inputs: tuple[int, ...] = ()
+    number: Number = 0
+
+
+@dataclass(frozen=True)
+class Program:
+    """Functions of `n_inputs` numbers whose values make an array of `shape`."""
+
+    n_inputs: int
+    operations: tuple[Operation, ...]
+    outputs: tuple[int, ...]
+    shape: tuple[int, ...]
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        key = (self.n_inputs, self.operations, self.outputs, self.shape)
+        object.__setattr__(self, "_hash", hash(key))
+
+    def __hash__(self) -> int:
+        return self._hash  # computed once: jit asks for it at every call
+
+    def __call__(self, inputs: Float[Array, " n"]) -> Float[Array, "..."]:
+        """Evaluate at one point; `vmap` for many."""
+        return _run(self, inputs)
+
+
+def compile_program(
+    expressions: Sequence[sp.Expr], shape: tuple[int, ...], symbols: Iterable[sp.Symbol]
+) -> Program:
+    """Compile `expressions` of `symbols`; the values fill an array of `shape` row by row."""
+    writer = _Writer(symbols)
+    outputs = tuple(writer.slot(expression) for expression in expressions)
+    return Program(len(writer.positions), tuple(writer.operations), outputs, shape)
+
+
+@partial(jax.jit, static_argnums=0)
+def _run(program: Program, inputs: Array) -> Array:
+    values: list[Array] = []
+    for operation in program.operations:
+        values.append(_apply(operation, [values[i] for i in operation.inputs], inputs))
+    if not program.outputs:
+        return jnp.zeros(program.shape, inputs.dtype)
+    return jnp.stack([values[i] for i in program.outputs]).reshape(program.shape)
+
+
+def _apply(operation: Operation, arguments: list[Array], inputs: Array) -> Array:
+    match operation:
+        case Operation("input", number=index):
+            return inputs[index]
+        case Operation("constant", number=value):
+            return jnp.asarray(value, inputs.dtype)
+        case Operation("add"):
+            return reduce(jnp.add, arguments)
+        case Operation("multiply"):
+            return reduce(jnp.multiply, arguments)
+        case Operation("power", number=exponent):
+            return arguments[0] ** exponent
+        case Operation(name):
+            return _FUNCTIONS[name](*arguments)
+
+
+class _Writer:
+    def __init__(self, symbols: Iterable[sp.Symbol]):
+        self.positions = {symbol: index for index, symbol in enumerate(symbols)}
+        self.operations: list[Operation] = []
+        self.slots: dict[sp.Expr, int] = {}
+
+    def slot(self, expression: sp.Expr) -> int:
+        """The index of the operation that computes `expression`, written now if it is new."""
+        if expression not in self.slots:
+            operation = self.operation(expression)
+            self.operations.append(operation)
+            self.slots[expression] = len(self.operations) - 1
+        return self.slots[expression]
+
+    def operation(self, expression: sp.Expr) -> Operation:
+        if isinstance(expression, sp.Symbol):
+            return Operation("input", number=self.positions[expression])
+        if isinstance(expression, sp.Rational):
+            return Operation("constant", number=float(expression))
+        if isinstance(expression, sp.Pow):
+            return self.power(expression)
+        if isinstance(expression, sp.Mul) and expression.args[0] == -1:
+            return Operation("negative", (self.slot(sp.Mul(-1, expression)),))
+        names = {sp.Add: "add", sp.Mul: "multiply"}
+        name = names.get(type(expression)) or type(expression).__name__
+        return Operation(name, tuple(self.slot(part) for part in expression.args))  # type: ignore[arg-type]
+
+    def power(self, expression: sp.Pow) -> Operation:
+        base, exponent = expression.base, expression.exp
+        assert isinstance(exponent, sp.Rational)
+        if exponent == sp.Rational(1, 2):
+            return Operation("sqrt", (self.slot(base),))
+        if exponent < 0:  # 1/sqrt(x) rather than x**-0.5: one rounding less, and cheaper
+            return Operation("reciprocal", (self.slot(base**-exponent),))
+        number = int(exponent) if exponent.is_Integer else float(exponent)
+        return Operation("power", (self.slot(base),), number)

@@ -1,0 +1,241 @@
+"""Values without unknowns: numbers, and the known functions of states and controls."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from fractions import Fraction
+from typing import NoReturn
+
+import sympy as sp
+
+from physsm._errors import Span, did_you_mean
+from physsm.physics.scope import Scope
+from physsm.physics.source import Statement
+from physsm.physics.syntax import TOO_DEEP, is_unknown_node, node_span, read_tree, written
+from physsm.physics.tokens import FUNCTIONS, check_expression
+
+MAX_POWER = 64
+MAX_NUMBER_BITS = 1000  # of numerator and denominator: what a double can hold
+
+_SYMPY = {name: getattr(sp, name) for name in FUNCTIONS}
+_MATH = {name: getattr(math, name) for name in FUNCTIONS}
+_NODES = (sp.Symbol, sp.Rational, sp.Add, sp.Mul, sp.Pow, sp.sin, sp.cos, sp.tan, sp.exp, sp.log)
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
+
+
+def read_number(statement: Statement, scope: Scope) -> sp.Rational:
+    """Read an expression of numbers and constants."""
+    reader = ScalarReader(statement, scope)
+    try:
+        return reader.number(reader.tree(), "a number or an expression of constants")
+    except RecursionError:
+        statement.fail(TOO_DEEP, hint="split it up")
+
+
+class ScalarReader:
+    """Rebuilds the nodes of one expression as SymPy values."""
+
+    def __init__(self, statement: Statement, scope: Scope):
+        self.statement = statement
+        self.scope = scope
+
+    def tree(self) -> ast.expr:
+        """The parsed expression."""
+        check_expression(self.statement)
+        return read_tree(self.statement)
+
+    def fail(
+        self, node: ast.expr, message: str, expected: str | None = None, hint: str | None = None
+    ) -> NoReturn:
+        """Raise a PhysicsError that points at a node."""
+        self.statement.fail(message, self.span(node), expected=expected, hint=hint)
+
+    def span(self, node: ast.expr) -> Span:
+        """The place of a node."""
+        return node_span(self.statement, node)
+
+    def written(self, node: ast.expr) -> str:
+        """The node as the user wrote it."""
+        return written(self.statement, node)
+
+    def scalar(self, node: ast.expr) -> sp.Expr:
+        """The value of a node; what is not on the whitelist is refused."""
+        match node:
+            case ast.Constant(int() | float() as value) if not isinstance(value, bool):
+                return self._literal(node, value)
+            case ast.Name(name):
+                return self._named(node, name)
+            case ast.UnaryOp(ast.USub(), operand):
+                return -self.scalar(operand)
+            case ast.UnaryOp(ast.UAdd(), operand):
+                return self.scalar(operand)
+            case ast.List():
+                return self.scalar(self.bracket_content(node))
+            case ast.BinOp(op=operator) if isinstance(operator, _OPERATORS):
+                return self._checked(node, self._operation(node))
+            case ast.Call():
+                return self._checked(node, self._call(node))
+        self.fail(
+            node,
+            f"{self.written(node)!r} is not part of the language",
+            expected="names, numbers, ?, + - * / **, brackets and functions",
+        )
+
+    def _operation(self, node: ast.BinOp) -> sp.Expr:
+        if isinstance(node.op, ast.Pow):
+            return self._power(node)
+        if isinstance(node.op, ast.Add | ast.Sub):
+            terms: list[sp.Expr] = []
+            rest: ast.expr = node
+            while isinstance(rest, ast.BinOp) and isinstance(rest.op, ast.Add | ast.Sub):
+                term = self.scalar(rest.right)
+                terms.append(-term if isinstance(rest.op, ast.Sub) else term)
+                rest = rest.left
+            return sp.Add(self.scalar(rest), *reversed(terms))
+        left, right = self.scalar(node.left), self.scalar(node.right)
+        if isinstance(node.op, ast.Mult):
+            return left * right
+        if right.is_zero:
+            self.fail(node.right, "this divides by zero")
+        return left / right
+
+    def _power(self, node: ast.BinOp) -> sp.Expr:
+        base, exponent = self.scalar(node.left), self.exponent(node.right)
+        if base.is_zero and exponent < 0:
+            self.fail(node.left, "this divides by zero")
+        if isinstance(base, sp.Rational) and not exponent.is_Integer:
+            return self._folded(node, lambda: float(base) ** float(exponent))
+        return base**exponent
+
+    def exponent(self, node: ast.expr) -> sp.Rational:
+        """The value of an exponent, which must be a number of moderate size."""
+        expected = "a number or a constant as exponent"
+        self.refuse_unknown(node, f"the exponent {self.written(node)}")
+        exponent = self.number(node, expected, hint="write exp(y*log(x)) for x to the power y")
+        if abs(exponent) > MAX_POWER:
+            self.fail(node, f"exponents go up to {MAX_POWER}")
+        return exponent
+
+    def number(self, node: ast.expr, expected: str, hint: str | None = None) -> sp.Rational:
+        """The value of a node that must be a number."""
+        self.refuse_unknown(node, f"the number {self.written(node)}")
+        value = self.scalar(node)
+        if not isinstance(value, sp.Rational):
+            self.fail(node, f"{self.written(node)} is not a number", expected=expected, hint=hint)
+        return value
+
+    def _call(self, node: ast.Call) -> sp.Expr:
+        if not isinstance(node.func, ast.Name):
+            self.fail(node.func, "only functions can be called", expected=_function_list())
+        name = node.func.id
+        if name.startswith("_"):
+            unknown = "?" + name[1:]
+            self.fail(node, f"{unknown} is an unknown, not a function", hint=f"write {unknown}*x")
+        if name not in _SYMPY:
+            if name in self.scope.known_names():
+                hint = f"{name} is not a function: write {name}*(...) for a product"
+            else:
+                hint = did_you_mean(name, FUNCTIONS)
+            self.fail(node.func, f"unknown function {name!r}", expected=_function_list(), hint=hint)
+        if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
+            self.fail(node, f"{name} takes one argument", expected=f"{name}(x)")
+        argument = node.args[0]
+        self.refuse_unknown(argument, f"the function {self.written(node)}")
+        value = self.scalar(argument)
+        if isinstance(value, sp.Rational):
+            return self._folded(node, lambda: _MATH[name](float(value)))
+        return _SYMPY[name](value)
+
+    def _named(self, node: ast.Name, name: str) -> sp.Expr:
+        if name.startswith("_"):
+            self.refuse_unknown(node, "a nonlinear function")
+        for known in (self.scope.states, self.scope.controls, self.scope.constants):
+            if name in known:
+                return known[name]
+        if name == "pi":
+            return exact(math.pi)
+        if name in FUNCTIONS:
+            self.fail(node, f"{name} needs an argument", expected=f"{name}(x)")
+        names = self.scope.known_names()
+        self.fail(
+            node,
+            f"unknown name {name!r}",
+            expected="a state, control or constant: " + ", ".join(names[:12]),
+            hint=did_you_mean(name, names),
+        )
+
+    def _literal(self, node: ast.expr, value: int | float) -> sp.Rational:
+        if not math.isfinite(value):
+            self.fail(node, "this number is too large")
+        if value == 0 and re.search(r"[1-9]", self.written(node).lower().split("e")[0]):
+            self.fail(node, "this number is too small")
+        number = exact(value)
+        self._checked(node, number)
+        return number
+
+    def _folded(self, node: ast.expr, compute: Callable[[], float]) -> sp.Rational:
+        """A function of numbers, as the nearest double."""
+        try:
+            result = compute()
+        except OverflowError:
+            self.fail(node, f"{self.written(node)} is too large")
+        except (ValueError, ZeroDivisionError):
+            self.fail(node, f"{self.written(node)} is not a real number")
+        if isinstance(result, complex) or not math.isfinite(result):
+            self.fail(node, f"{self.written(node)} is not a real number")
+        return exact(result)
+
+    def _checked(self, node: ast.expr, value: sp.Expr) -> sp.Expr:
+        """Refuse results that are no real formula or hold numbers beyond a double's range."""
+        for part in _shallow(value):
+            if not isinstance(part, _NODES):
+                self.fail(node, f"{self.written(node)} is not a real formula")
+            if isinstance(part, sp.Rational) and is_beyond_double(part):
+                self.fail(node, "a number here is too large or too finely divided")
+        return value
+
+    def bracket_content(self, node: ast.List) -> ast.expr:
+        """The expression inside [ ]."""
+        if len(node.elts) != 1:
+            self.fail(node, "brackets [ ] hold one expression, which stays in the entry")
+        return node.elts[0]
+
+    def refuse_unknown(self, node: ast.expr, where: str, hint: str | None = None) -> None:
+        """Raise if a node holds an unknown; `where` is what it must not stand in."""
+        for inner in ast.walk(node):
+            if is_unknown_node(inner):
+                assert isinstance(inner, ast.Name)
+                self.fail(
+                    inner,
+                    f"the unknown ?{inner.id[1:]} stands inside {where}",
+                    expected="unknowns only as plain factors of a term",
+                    hint=hint
+                    or "give the whole term an unknown factor: write ?*sin(x) for sin(?*x)",
+                )
+
+
+def exact(value: int | float) -> sp.Rational:
+    """A number as the decimal fraction that was written: 0.1 is one tenth."""
+    fraction = Fraction(repr(value))
+    number = sp.Rational(fraction.numerator, fraction.denominator)
+    assert isinstance(number, sp.Rational)  # the denominator is never zero
+    return number
+
+
+def is_beyond_double(number: sp.Rational) -> bool:
+    """Whether numerator or denominator is too large to become a double safely."""
+    return max(number.p.bit_length(), number.q.bit_length()) > MAX_NUMBER_BITS
+
+
+def _shallow(value: sp.Expr) -> Iterator[sp.Expr]:
+    """A value and the two levels below it: deeper ones were looked at when they were made."""
+    yield value
+    for part in value.args:
+        yield part  # type: ignore[misc]
+        yield from part.args  # type: ignore[misc]
+
+
+def _function_list() -> str:
+    return "one of " + ", ".join(FUNCTIONS)

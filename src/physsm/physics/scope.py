@@ -1,0 +1,44 @@
+"""The names that expressions may use, and the unknowns that they have used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import sympy as sp
+
+from physsm._errors import Span
+
+
+@dataclass
+class Scope:
+    """States, controls and constants by name; unknowns with the place of their first use.
+
+    A named unknown's symbol is `?name`; the anonymous ones count up in written order: `?1`, `?2`.
+    """
+
+    states: dict[str, sp.Symbol] = field(default_factory=dict)
+    controls: dict[str, sp.Symbol] = field(default_factory=dict)
+    constants: dict[str, sp.Rational] = field(default_factory=dict)
+    unknowns: dict[sp.Symbol, Span] = field(default_factory=dict)
+
+    def use_unknown(self, name: str, span: Span) -> sp.Symbol:
+        """The symbol of a named unknown or, if the name is empty, of a new anonymous one."""
+        if not name:
+            name = str(1 + sum(is_anonymous(symbol) for symbol in self.unknowns))
+        symbol = sp.Symbol(f"?{name}")
+        self.unknowns.setdefault(symbol, span)
+        return symbol
+
+    def known_names(self) -> list[str]:
+        """All names that stand for a value."""
+        return [*self.states, *self.controls, *self.constants, "pi"]
+
+
+def is_unknown(symbol: sp.Basic) -> bool:
+    """Whether a SymPy object is the symbol of an unknown."""
+    return isinstance(symbol, sp.Symbol) and symbol.name.startswith("?")
+
+
+def is_anonymous(symbol: sp.Symbol) -> bool:
+    """Whether an unknown was written as a plain `?`."""
+    return symbol.name[1:].isdigit()

@@ -1,0 +1,165 @@
+"""The lifted system in symbols: what the compiled `System` and `physsm explain` are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import sympy as sp
+
+from physsm.physics.bounds import Bounds
+from physsm.physics.formula import product_text, sum_text
+from physsm.physics.parse import Kind, Physics
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One matrix entry: `known + sum of factor*unknown`, linear in the unknowns."""
+
+    known: sp.Expr = sp.S.Zero
+    factors: dict[sp.Symbol, sp.Expr] = field(default_factory=dict)
+
+    def __add__(self, other: Entry) -> Entry:
+        factors = dict(self.factors)
+        for unknown, factor in other.factors.items():
+            factors[unknown] = factors.get(unknown, sp.S.Zero) + factor
+        return Entry(self.known + other.known, {u: f for u, f in factors.items() if f != 0})
+
+    def times(self, scale: sp.Expr) -> Entry:
+        """The entry times a known expression."""
+        return Entry(self.known * scale, {u: f * scale for u, f in self.factors.items()})
+
+    def __bool__(self) -> bool:
+        return self.known != 0 or bool(self.factors)
+
+    def parts(self) -> Iterator[tuple[sp.Symbol | None, sp.Expr]]:
+        """The known part (under None, if there is one), then each unknown with its factor."""
+        if self.known != 0:
+            yield None, self.known
+        yield from self.factors.items()
+
+
+Entries = dict[tuple[int, int], Entry]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an unknown stands: `factor` times it is (part of) `matrix[row, column]`."""
+
+    matrix: str
+    row: str
+    column: str
+    factor: str
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """An unknown of the system: one learned function of state, control and history.
+
+    `name` is the written name without `?`, or `row:column` for an anonymous one.
+    """
+
+    name: str
+    kind: Kind
+    bounds: Bounds
+    anonymous: bool
+    places: tuple[Place, ...]
+
+    @property
+    def constraint(self) -> str:
+        """The bounds as written, such as `gamma >= 0`; empty if there are none."""
+        return self.bounds.describe(self.name)
+
+    @property
+    def label(self) -> str:
+        """How it stands in a formula: `?beta`, or a plain `?`."""
+        return "?" if self.anonymous else f"?{self.name}"
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """An entry with more than one part, so that Proposition 1 needs a second look.
+
+    `harmless` says that the parts can be told apart all the same; `message` says why or, if not,
+    what to write instead.
+    """
+
+    matrix: str
+    row: str
+    column: str
+    harmless: bool
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """A physics text lifted to `d/dt z_ext = A(z, u) z_ext + B(z, u) u`, entry by entry.
+
+    `extended` holds the states, then the lifted functions, then 1 if a term needs it; `names` are
+    their names. `A` and `B` hold the entries that are not zero. Two structures are equal if their
+    texts are: all the rest follows from it.
+    """
+
+    physics: Physics
+    extended: tuple[sp.Expr, ...]
+    names: tuple[str, ...]
+    symbols: tuple[sp.Symbol, ...]
+    unknowns: tuple[Unknown, ...]
+    A: Entries
+    B: Entries
+    invariants: np.ndarray
+    overlaps: tuple[Overlap, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Structure) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    @property
+    def text(self) -> str:
+        """The physics text."""
+        return self.physics.source.text
+
+    @property
+    def states(self) -> tuple[sp.Symbol, ...]:
+        """The written states."""
+        return tuple(equation.state for equation in self.physics.equations)
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """The names of the controls."""
+        return tuple(control.name for control in self.physics.controls)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the author should know: entries whose parts cannot be told apart."""
+        return tuple(overlap.message for overlap in self.overlaps if not overlap.harmless)
+
+    @property
+    def invariant_texts(self) -> tuple[str, ...]:
+        """The invariants as sums of extended states, such as `S + I + R`."""
+        return tuple(
+            sum_text(
+                [
+                    product_text(sp.Integer(int(weight)), name)
+                    for weight, name in zip(row, self.names, strict=True)
+                    if weight
+                ]
+            )
+            for row in self.invariants
+        )
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether known and unknown parts can be told apart (Proposition 1)."""
+        return not self.warnings
+
+    def mask(self, matrix: str) -> np.ndarray:
+        """True where an unknown stands: the knowledge mask of "A" or "B"."""
+        size = len(self.names)
+        mask = np.zeros((size, size if matrix == "A" else len(self.controls)), bool)
+        for place, entry in (self.A if matrix == "A" else self.B).items():
+            mask[place] = bool(entry.factors)
+        return mask

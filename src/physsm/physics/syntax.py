@@ -1,0 +1,52 @@
+"""Python's parser on physics text: `?` becomes `_`, so that every column stays where it was."""
+
+from __future__ import annotations
+
+import ast
+
+from physsm._errors import Span
+from physsm.physics.source import Statement
+
+TOO_DEEP = "this expression is nested too deeply"
+
+
+def read_tree(statement: Statement) -> ast.expr:
+    """Parse a statement; no name in it may start with `_`, which stands for `?`."""
+    try:
+        tree = ast.parse("(" + statement.text.replace("?", "_") + "\n)", mode="eval").body
+    except SyntaxError as error:
+        index = _index(statement, error.lineno or 1, (error.offset or 1) - 1)
+        statement.fail(
+            "this cannot be read",
+            statement.span(index, index + 1),
+            expected="an expression of names, numbers, ?, + - * / ** and brackets",
+        )
+    except (RecursionError, MemoryError, ValueError):
+        statement.fail(TOO_DEEP, hint="split it up")
+    return tree
+
+
+def node_span(statement: Statement, node: ast.expr) -> Span:
+    """The place of a node that `read_tree` returned."""
+    start = _index(statement, node.lineno, node.col_offset)
+    end = _index(statement, node.end_lineno or node.lineno, node.end_col_offset or 0)
+    return statement.span(start, max(end, start + 1))
+
+
+def _index(statement: Statement, line: int, offset: int) -> int:
+    """The index into `statement.text` of a place in the parenthesised code."""
+    lines = statement.text.split("\n")
+    before = sum(len(text) + 1 for text in lines[: line - 1])
+    return max(0, min(before + offset - (line == 1), len(statement.text) - 1))
+
+
+def written(statement: Statement, node: ast.expr) -> str:
+    """The node as the user wrote it."""
+    start = _index(statement, node.lineno, node.col_offset)
+    last = _index(statement, node.end_lineno or 1, (node.end_col_offset or 1) - 1)
+    return " ".join(statement.text[start : last + 1].split())
+
+
+def is_unknown_node(node: ast.AST) -> bool:
+    """Whether a node is a `?` or a `?name`."""
+    return isinstance(node, ast.Name) and node.id.startswith("_")

@@ -1,0 +1,217 @@
+"""`System`: a physics text compiled to array functions."""
+
+from __future__ import annotations
+
+import os
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import sympy as sp
+from jaxtyping import Array, Float
+
+from physsm.physics.bounds import Bounds
+from physsm.physics.constrain import from_bounded, to_bounded
+from physsm.physics.program import Program, compile_program
+from physsm.physics.read import load_structure, parse_structure, read_structure
+from physsm.physics.structure import Entries, Overlap, Structure, Unknown
+
+
+class System(eqx.Module):
+    """Partly known dynamics `d/dt z_ext = A z_ext + B u`, linear in the extended state.
+
+    `z_ext` holds the written states, then the lifted functions of them (such as sin(theta)), then
+    the constant 1 where a term needs it. `A` and `B` depend on the states, the controls and,
+    linearly, on `theta`, which holds one number for each unknown (`?`) of the text. A network that
+    predicts theta therefore fills exactly the unknown entries: this is the knowledge mask.
+
+    All functions take one sample (`vmap` for more), follow the dtype of their arguments, and work
+    under `jit`, `vmap` and `grad`. Shapes: n states, d extended states, m controls, k unknowns.
+    """
+
+    structure: Structure = eqx.field(static=True)
+    _lift: Program = eqx.field(static=True)
+    _known: Program = eqx.field(static=True)
+    _full: Program = eqx.field(static=True)
+
+    def __init__(self, structure: Structure):
+        self.structure = structure
+        d, m = len(structure.names), len(structure.controls)
+        inputs = (*structure.states, *structure.physics.controls)
+        self._lift = compile_program(structure.extended, (d,), structure.states)
+        self._known = compile_program(_flat(structure, known_only=True), (d, d + m), inputs)
+        everything = (*inputs, *structure.symbols)
+        self._full = compile_program(_flat(structure, known_only=False), (d, d + m), everything)
+
+    @classmethod
+    def parse(cls, text: str) -> System:
+        """Compile a physics text."""
+        return cls(parse_structure(text))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> System:
+        """Compile a `.phys` file."""
+        return cls(read_structure(path))
+
+    @classmethod
+    def load(cls, name: str) -> System:
+        """Compile a built-in system, such as "pendulum"; `physsm systems` lists them."""
+        return cls(load_structure(name))
+
+    def __repr__(self) -> str:
+        lifted = self.names[len(self.states) :]
+        parts = [f"states={list(self.states)}"]
+        parts += [f"lifted={list(lifted)}"] if lifted else []
+        parts += [f"controls={list(self.controls)}"] if self.controls else []
+        parts += (
+            [f"unknowns={[unknown.name for unknown in self.unknowns]}"] if self.unknowns else []
+        )
+        return f"System({', '.join(parts)})"
+
+    # What the system is.
+
+    @property
+    def text(self) -> str:
+        """The physics text: `System.parse(system.text)` is an equal system."""
+        return self.structure.text
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The extended states, length d."""
+        return self.structure.names
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The written states, length n: the first n of `names`."""
+        return self.names[: len(self.structure.states)]
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """The controls, length m."""
+        return self.structure.controls
+
+    @property
+    def unknowns(self) -> tuple[Unknown, ...]:
+        """The unknowns, length k: what each element of theta is."""
+        return self.structure.unknowns
+
+    @property
+    def observed(self) -> tuple[str, ...]:
+        """The states that are measured directly; empty if a decoder must be learned."""
+        return self.structure.physics.observed
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Units of states and controls, where the text gives them."""
+        return dict(self.structure.physics.units)
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """The constants of the text."""
+        return dict(self.structure.physics.constants)
+
+    @property
+    def state_bounds(self) -> tuple[Bounds, ...]:
+        """The bounds of the written states, length n."""
+        bounds = self.structure.physics.state_bounds
+        return tuple(bounds.get(name, Bounds()) for name in self.states)
+
+    @property
+    def mask_A(self) -> np.ndarray:
+        """True where A holds an unknown, shape (d, d)."""
+        return self.structure.mask("A")
+
+    @property
+    def mask_B(self) -> np.ndarray:
+        """True where B holds an unknown, shape (d, m)."""
+        return self.structure.mask("B")
+
+    @property
+    def invariants(self) -> tuple[str, ...]:
+        """Linear conserved quantities, such as `S + I + R`."""
+        return self.structure.invariant_texts
+
+    @property
+    def invariant_weights(self) -> np.ndarray:
+        """The weights of the invariants over the extended state, shape (number, d)."""
+        return self.structure.invariants.copy()
+
+    @property
+    def overlaps(self) -> tuple[Overlap, ...]:
+        """Entries with more than one part: the check behind Proposition 1."""
+        return self.structure.overlaps
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Where known and unknown parts cannot be told apart, and what to write instead."""
+        return self.structure.warnings
+
+    # What the system computes.
+
+    def lift(self, z: Float[Array, " n"]) -> Float[Array, " d"]:
+        """The extended state of a state."""
+        return self._lift(z)
+
+    def A_known(self, z_ext: Float[Array, " d"], u: Float[Array, " m"]) -> Float[Array, "d d"]:
+        """The known part of A; zero where A is unknown."""
+        return self._known(self._inputs(z_ext, u))[:, : len(self.names)]
+
+    def B_known(self, z_ext: Float[Array, " d"], u: Float[Array, " m"]) -> Float[Array, "d m"]:
+        """The known part of B."""
+        return self._known(self._inputs(z_ext, u))[:, len(self.names) :]
+
+    def assemble(
+        self, theta: Float[Array, " k"], z_ext: Float[Array, " d"], u: Float[Array, " m"]
+    ) -> tuple[Float[Array, "d d"], Float[Array, "d m"]]:
+        """A and B with the unknowns filled in.
+
+        Entries depend on the written states, `z_ext[:n]`: lifted states are only ever columns.
+        """
+        matrices = self._full(jnp.concatenate([self._inputs(z_ext, u), theta]))
+        return matrices[:, : len(self.names)], matrices[:, len(self.names) :]
+
+    def drift(
+        self, theta: Float[Array, " k"], z: Float[Array, " n"], u: Float[Array, " m"]
+    ) -> Float[Array, " n"]:
+        """The written right-hand sides, `dz/dt`."""
+        z_ext = self.lift(z)
+        A, B = self.assemble(theta, z_ext, u)
+        return (A @ z_ext + B @ u)[: len(self.states)]
+
+    def constrain(self, raw: Float[Array, " k"]) -> Float[Array, " k"]:
+        """Any real numbers → a theta that keeps its constraints."""
+        return to_bounded(raw, [unknown.bounds for unknown in self.unknowns])
+
+    def unconstrain(self, theta: Float[Array, " k"]) -> Float[Array, " k"]:
+        """The inverse of `constrain`."""
+        return from_bounded(theta, [unknown.bounds for unknown in self.unknowns])
+
+    def constrain_state(self, raw: Float[Array, " n"]) -> Float[Array, " n"]:
+        """Any real numbers → a state that keeps its bounds."""
+        return to_bounded(raw, self.state_bounds)
+
+    def unconstrain_state(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The inverse of `constrain_state`."""
+        return from_bounded(z, self.state_bounds)
+
+    def _inputs(self, z_ext: Array, u: Array) -> Array:
+        return jnp.concatenate([z_ext[: len(self.states)], u])
+
+
+def _flat(structure: Structure, known_only: bool) -> list[sp.Expr]:
+    """All entries of [A B], row by row."""
+    d, m = len(structure.names), len(structure.controls)
+
+    def value(entries: Entries, place: tuple[int, int]) -> sp.Expr:
+        if place not in entries:
+            return sp.S.Zero
+        entry = entries[place]
+        if known_only:
+            return entry.known
+        return sp.Add(entry.known, *(s * factor for s, factor in entry.factors.items()))
+
+    return [
+        value(structure.A, (i, j)) if j < d else value(structure.B, (i, j - d))
+        for i in range(d)
+        for j in range(d + m)
+    ]

@@ -1,0 +1,170 @@
+"""A first look at an expression, so that everyday slips get a message of their own.
+
+Python's parser decides what an expression is; it only knows Python's rules, though, so `2x` or
+`sin theta` would be "invalid syntax" somewhere nearby. These checks name the slip and its place.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import dataclass
+from typing import NoReturn
+
+from physsm.physics.source import Statement
+
+FUNCTIONS = ("sin", "cos", "tan", "exp", "log", "sqrt")
+MAX_NAME_CHARACTERS = 60
+
+_TOKEN = re.compile(
+    r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|(?P<name>\??[A-Za-z]\w*|\?)"
+    r"|(?P<operator>\*\*|//|<=|>=|==|[-+*/(),\[\].<>=])"
+    r"|(?P<other>\S)"
+)
+_A_VALUE = "a name, a number, ? or a bracket"
+
+
+@dataclass(frozen=True)
+class Token:
+    """One word of an expression; `start` is its index in the statement."""
+
+    kind: str
+    text: str
+    start: int
+
+    @property
+    def ends_a_value(self) -> bool:
+        """Whether a value can end here, so that only an operator may follow."""
+        return self.kind in ("number", "name") or self.text in (")", "]")
+
+    @property
+    def starts_a_value(self) -> bool:
+        """Whether a value can start here."""
+        return self.kind in ("number", "name") or self.text in ("(", "[")
+
+
+def check_name(statement: Statement) -> str:
+    """Return the statement's text if it is a usable name for a state, control or constant."""
+    name = statement.text
+    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+        statement.fail(
+            f"{name!r} is not a name" if name else "a name is missing here",
+            expected="letters, digits and underscores, starting with a letter",
+        )
+    if len(name) > MAX_NAME_CHARACTERS:
+        statement.fail(f"this name has more than {MAX_NAME_CHARACTERS} characters")
+    if name in FUNCTIONS or name == "pi":
+        statement.fail(f"{name!r} already has a meaning", hint="choose another name")
+    if keyword.iskeyword(name):
+        statement.fail(f"{name!r} is a reserved word", hint=f"write {reserved_word_instead(name)}")
+    return name
+
+
+def reserved_word_instead(name: str) -> str:
+    """A usable name for a reserved word."""
+    return "lam" if name == "lambda" else f"{name}_"
+
+
+def check_expression(statement: Statement) -> None:
+    """Raise a PhysicsError at the first slip that Python's parser would describe poorly."""
+    tokens = [
+        Token(match.lastgroup or "other", match.group(), match.start())
+        for match in _TOKEN.finditer(statement.text)
+    ]
+    if not tokens:
+        statement.fail("there is nothing here", expected="an expression")
+    for token in tokens:
+        _check_token(statement, token)
+    for before, after in zip([None, *tokens], [*tokens, None], strict=True):
+        _check_neighbours(statement, before, after)
+    _check_brackets(statement, tokens)
+
+
+def _fail(statement: Statement, token: Token, message: str, **more: str | None) -> NoReturn:
+    statement.fail(message, statement.span(token.start, token.start + len(token.text)), **more)
+
+
+def _check_token(statement: Statement, token: Token) -> None:
+    text = token.text
+    if text == "'":
+        _fail(
+            statement,
+            token,
+            "a derivative cannot stand on the right-hand side",
+            hint="write that state's right-hand side instead",
+        )
+    if text == "_" or token.kind == "other":
+        _fail(statement, token, f"{text!r} cannot stand here", expected=_A_VALUE)
+    if text in ("=", "==", "<", ">", "<=", ">="):
+        _fail(
+            statement,
+            token,
+            f"{text!r} cannot stand inside an expression",
+            hint="put each statement on a line of its own",
+        )
+    if text == ".":
+        _fail(statement, token, "attribute access ('.') is not part of the language")
+    if text == "//":
+        _fail(statement, token, "'//' is not part of the language", hint="write / for a quotient")
+    if keyword.iskeyword(text):
+        _fail(
+            statement,
+            token,
+            f"{text!r} is a reserved word",
+            hint=f"to use it as a name, write {reserved_word_instead(text)}",
+        )
+
+
+def _check_neighbours(statement: Statement, before: Token | None, after: Token | None) -> None:
+    if before is None:
+        if after and after.text in ("*", "/", "**", ","):
+            _fail(
+                statement,
+                after,
+                f"nothing stands before {after.text!r}",
+                expected=_A_VALUE,
+                hint="to go on from the line above, put the expression in parentheses",
+            )
+        return
+    opens = before.text in ("(", "[", ",") or before.text in ("+", "-", "*", "/", "**")
+    if after is None:
+        if opens:
+            _fail(
+                statement,
+                before,
+                f"the expression ends after {before.text!r}",
+                expected=_A_VALUE,
+                hint="to go on in the next line, put the expression in parentheses",
+            )
+        return
+    if before.ends_a_value and after.starts_a_value:
+        is_call = before.kind == "name" and after.text == "("
+        if not is_call:
+            _fail(
+                statement,
+                after,
+                f"an operator is missing between {before.text!r} and {after.text!r}",
+                hint=_joined(before, after),
+            )
+    if opens and after.text in ("*", "/", "**", ",", ")", "]"):
+        _fail(statement, after, f"{after.text!r} cannot follow {before.text!r}", expected=_A_VALUE)
+
+
+def _joined(before: Token, after: Token) -> str:
+    if before.text in FUNCTIONS:
+        return f"write {before.text}({after.text})"
+    return f"write {before.text}*{after.text} for a product"
+
+
+def _check_brackets(statement: Statement, tokens: list[Token]) -> None:
+    opened: list[Token] = []
+    for token in tokens:
+        if token.text in ("(", "["):
+            opened.append(token)
+        elif token.text in (")", "]"):
+            start = opened.pop()
+            if start.text + token.text not in ("()", "[]"):
+                _fail(statement, token, f"{token.text!r} closes a {start.text!r}")
+        elif token.text == "," and not opened:
+            _fail(statement, token, "a comma cannot stand here", expected="an operator")
