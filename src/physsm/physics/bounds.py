@@ -55,6 +55,8 @@ def read_bounds(part: Statement, scope: Scope, of_states: bool) -> tuple[str, Bo
     expected = "state x >= 0 or state 0 <= x <= 1" if of_states else "?a >= 0 or 0 <= ?a <= 1"
     if re.search(r"[<>]\s*[<>]|==|=[<>]|'|(?<![\w?])_|\w\?|\?[?\d_]", part.text):
         part.fail("this comparison cannot be read", expected=expected)
+    if re.match(r"[<>]", part.text) or re.search(r"[<>]=?$", part.text):
+        part.fail("a bound is missing here", expected=expected)
     tree = read_tree(part)
     if not isinstance(tree, ast.Compare):
         part.fail("a bound is missing here", expected=expected)

@@ -78,6 +78,7 @@ class _ProductReader(ScalarReader):
             terms.append((rest.right, isinstance(rest.op, ast.Sub)))
             rest = rest.left
         terms.append((rest, False))
+        self.check_count(node, len(terms))
         products: list[Product] = []
         for term, negative in reversed(terms):
             minus = (Factor(sp.Integer(-1), self.span(term)),) if negative else ()
@@ -121,7 +122,7 @@ class _ProductReader(ScalarReader):
             hint="make the reciprocal the unknown: write ?rate*x for x/?time",
         )
         divisor = self.scalar(node)
-        if divisor.is_zero:
+        if divisor == 0:
             self.fail(node, "this divides by zero")
         return self.quotient(node, 1 / divisor)
 
@@ -147,7 +148,11 @@ class _ProductReader(ScalarReader):
             self.fail(node, "?( ) holds nothing", expected="terms, such as ?(x, y)")
         products: list[Product] = []
         for argument in arguments:
-            self.refuse_unknown(argument, f"the group {self.written(node)}")
+            self.refuse_unknown(
+                argument,
+                f"the group {self.written(node)}",
+                hint="each term of a group has an unknown already: leave the inner one out",
+            )
             unknown = Factor(self.scope.use_unknown("", self.span(argument)), self.span(argument))
             products += [(unknown, *product) for product in self.products(argument)]
         self.check_count(node, len(products))

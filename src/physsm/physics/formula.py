@@ -32,6 +32,12 @@ class _TextPrinter(StrPrinter):
     def _print_Rational(self, expr: sp.Rational) -> str:
         return decimal(expr)
 
+    def _print_Pow(self, expr: sp.Pow, rational: bool = False) -> str:
+        exponent = expr.exp
+        if _is_shown_as_decimal(exponent) and exponent > 0 and exponent != sp.Rational(1, 2):
+            return f"{self.parenthesize(expr.base, PRECEDENCE['Pow'])}**{decimal(exponent)}"
+        return super()._print_Pow(expr, rational)
+
     def _print_Mul(self, expr: sp.Mul) -> str:
         coefficient, rest = expr.as_coeff_Mul()
         if not _is_shown_as_decimal(coefficient):

@@ -7,7 +7,7 @@ w·B = 0 make both sides of (I - dt/2 A) z' = (I + dt/2 A) z + dt B u agree alon
 
 from __future__ import annotations
 
-from math import comb, gcd, lcm
+from math import comb, gcd, lcm, prod
 
 import numpy as np
 import sympy as sp
@@ -59,19 +59,17 @@ def monomials(value: sp.Expr) -> dict[sp.Expr, sp.Rational]:
 
 
 def _expanded_size(value: sp.Expr) -> int:
-    """How many terms multiplying out would give, at most."""
+    """How many terms multiplying out would give, counted up to one more than the limit."""
+    sizes = [_expanded_size(part) for part in value.args]  # type: ignore[arg-type]
     if value.is_Add:
-        return sum(map(_expanded_size, value.args))  # type: ignore[arg-type]
-    if value.is_Mul:
-        size = 1
-        for factor in value.args:
-            size *= _expanded_size(factor)  # type: ignore[arg-type]
-        return size
-    if value.is_Pow and value.exp.is_Integer:  # type: ignore[attr-defined]
-        terms = _expanded_size(value.base)  # type: ignore[attr-defined]
-        power = abs(int(value.exp))  # type: ignore[attr-defined]
-        return comb(power + terms - 1, terms - 1)
-    return max((_expanded_size(part) for part in value.args), default=1)  # type: ignore[arg-type]
+        size = sum(sizes)
+    elif value.is_Mul:
+        size = prod(sizes)
+    elif isinstance(value, sp.Pow) and value.exp.is_Integer:
+        size = comb(abs(int(value.exp)) + sizes[0] - 1, sizes[0] - 1)
+    else:
+        size = max(sizes, default=1)
+    return min(size, MAX_EXPANDED_TERMS + 1)
 
 
 def _whole_numbers(vector: list[sp.Rational]) -> list[float]:

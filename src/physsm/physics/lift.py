@@ -37,19 +37,16 @@ def lift(physics: Physics) -> Structure:
         rows[equation.state] = _written_row(physics, equation, controls)
     states = tuple(rows)
     columns = dict.fromkeys(column for row in rows.values() for column in row)
-    for column in columns:
-        if column not in controls and column not in rows and column != 1:
-            rows |= _lifted_rows(column, {state: rows[state] for state in states}, physics)
+    functions = [c for c in columns if c not in controls and c not in rows and c != 1]
+    _check_size(physics, len(states) + len(functions))
+    written_rows = dict(rows)
+    for function in functions:
+        if function not in rows:  # a cosine may have come with its sine
+            rows |= _lifted_rows(function, written_rows)
     if sp.S.One in columns:
         rows[sp.S.One] = {}
     extended = tuple(rows)
-    if len(extended) > MAX_EXTENDED:
-        raise PhysicsError(
-            f"lifting makes {len(extended)} states out of {len(states)}; "
-            f"at most {MAX_EXTENDED} are allowed",
-            path=physics.source.path,
-            hint="put functions that need not be columns in [brackets]",
-        )
+    _check_size(physics, len(extended))
     A = _entries(rows, extended)
     B = _entries(rows, physics.controls)
     _check_numbers(physics, extended, A | {(i, -1 - j): e for (i, j), e in B.items()})
@@ -67,6 +64,16 @@ def lift(physics: Physics) -> Structure:
         invariants=linear_invariants(extended, A, B),
         overlaps=find_overlaps(physics, names, dict(zip(symbols, unknowns, strict=True)), A, B),
     )
+
+
+def _check_size(physics: Physics, size: int) -> None:
+    if size > MAX_EXTENDED:
+        raise PhysicsError(
+            f"lifting {len(physics.equations)} states would make {size} or more; at most "
+            f"{MAX_EXTENDED} are allowed",
+            path=physics.source.path,
+            hint="put functions that need not be columns in [brackets]",
+        )
 
 
 def _written_row(physics: Physics, equation: Equation, controls: frozenset[sp.Symbol]) -> Row:
@@ -123,9 +130,7 @@ def _label(symbol: sp.Expr) -> str:
     return "?" if is_anonymous(symbol) else symbol.name
 
 
-def _lifted_rows(
-    function: sp.Expr, rows: dict[sp.Expr, Row], physics: Physics
-) -> dict[sp.Expr, Row]:
+def _lifted_rows(function: sp.Expr, rows: dict[sp.Expr, Row]) -> dict[sp.Expr, Row]:
     """The row of a lifted function; of both, for the pair of sin and cos."""
     if isinstance(function, sp.sin | sp.cos):
         rate = _rate(function.args[0], rows)  # type: ignore[arg-type]

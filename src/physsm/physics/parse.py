@@ -143,7 +143,7 @@ class _Parser:
         for part in rest.split():
             name, value = _assignment(part, "constant g = 9.81")
             # Read at once, so that a constant can only use those above it.
-            number = read_number(value, self.scope)
+            number = read_number(value, Scope(constants=self.scope.constants))
             self.scope.constants[self.new_name(name, "constant")] = number
 
     def read_unit(self, rest: Statement) -> None:

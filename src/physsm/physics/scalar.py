@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import NoReturn
 
@@ -97,13 +98,13 @@ class ScalarReader:
         left, right = self.scalar(node.left), self.scalar(node.right)
         if isinstance(node.op, ast.Mult):
             return left * right
-        if right.is_zero:
+        if right == 0:
             self.fail(node.right, "this divides by zero")
         return left / right
 
     def _power(self, node: ast.BinOp) -> sp.Expr:
         base, exponent = self.scalar(node.left), self.exponent(node.right)
-        if base.is_zero and exponent < 0:
+        if base == 0 and exponent < 0:
             self.fail(node.left, "this divides by zero")
         if isinstance(base, sp.Rational) and not exponent.is_Integer:
             return self._folded(node, lambda: float(base) ** float(exponent))
@@ -142,7 +143,11 @@ class ScalarReader:
         if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
             self.fail(node, f"{name} takes one argument", expected=f"{name}(x)")
         argument = node.args[0]
-        self.refuse_unknown(argument, f"the function {self.written(node)}")
+        self.refuse_unknown(
+            argument,
+            f"the function {self.written(node)}",
+            hint=f"let it multiply the function: write ?*{name}(x)",
+        )
         value = self.scalar(argument)
         if isinstance(value, sp.Rational):
             return self._folded(node, lambda: _MATH[name](float(value)))
@@ -159,11 +164,12 @@ class ScalarReader:
         if name in FUNCTIONS:
             self.fail(node, f"{name} needs an argument", expected=f"{name}(x)")
         names = self.scope.known_names()
+        declare = f"if {name} is a state, write its equation {name}' = ...; if not, declare it"
         self.fail(
             node,
             f"unknown name {name!r}",
-            expected="a state, control or constant: " + ", ".join(names[:12]),
-            hint=did_you_mean(name, names),
+            expected="one of " + ", ".join(names[:12]),
+            hint=did_you_mean(name, names) or declare,
         )
 
     def _literal(self, node: ast.expr, value: int | float) -> sp.Rational:
@@ -211,8 +217,7 @@ class ScalarReader:
                     inner,
                     f"the unknown ?{inner.id[1:]} stands inside {where}",
                     expected="unknowns only as plain factors of a term",
-                    hint=hint
-                    or "give the whole term an unknown factor: write ?*sin(x) for sin(?*x)",
+                    hint=hint or "let one unknown stand for the factor: write ?*x for ?**2*x",
                 )
 
 

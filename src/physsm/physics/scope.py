@@ -20,12 +20,13 @@ class Scope:
     controls: dict[str, sp.Symbol] = field(default_factory=dict)
     constants: dict[str, sp.Rational] = field(default_factory=dict)
     unknowns: dict[sp.Symbol, Span] = field(default_factory=dict)
+    anonymous_count: int = 0
 
     def use_unknown(self, name: str, span: Span) -> sp.Symbol:
         """The symbol of a named unknown or, if the name is empty, of a new anonymous one."""
         if not name:
-            name = str(1 + sum(is_anonymous(symbol) for symbol in self.unknowns))
-        symbol = sp.Symbol(f"?{name}")
+            self.anonymous_count += 1
+        symbol = sp.Symbol(f"?{name or self.anonymous_count}")
         self.unknowns.setdefault(symbol, span)
         return symbol
 

@@ -10,8 +10,8 @@ from typing import NoReturn
 from physsm._errors import PhysicsError, Span
 
 MAX_CHARACTERS = 200_000
-MAX_LINE_CHARACTERS = 20_000
-MAX_BRACKETS = 40
+MAX_LINE_CHARACTERS = 10_000
+MAX_BRACKETS = 20
 
 _ALLOWED = re.compile(r"[A-Za-z0-9_.+\-*/()\[\],?'=<> \t\n]")
 _INSTEAD = {
@@ -30,8 +30,8 @@ _INSTEAD = {
     "\\": "to go on in the next line, open a parenthesis",
 }
 _GREEK_NAMES = (
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lam mu nu xi omicron pi rho sigma tau "
-    "upsilon phi chi psi omega"
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lam mu nu xi omicron pi rho sigma "
+    "tau upsilon phi chi psi omega"
 )
 _GREEK = dict(zip("αβγδεζηθικλμνξοπρστυφχψω", _GREEK_NAMES.split(), strict=True))
 
@@ -74,6 +74,8 @@ class Statement:
 
     def span(self, start: int, end: int) -> Span:
         """The place of the characters from `start` up to `end` of `text`."""
+        if "\n" not in self.text:
+            return Span(self.line, self.column + start, max(1, end - start))
         before = self.text[:start]
         newlines = before.count("\n")
         column = start - before.rfind("\n") if newlines else self.column + start
@@ -121,23 +123,24 @@ def statements(source: Source) -> Iterator[Statement]:
             path=source.path,
         )
     open_lines: list[str] = []
-    first_line = depth = 0
+    first_line = depth = length = 0
     for number, raw in enumerate(source.text.split("\n"), start=1):
         code = raw.split("#", 1)[0].rstrip()
         _check_characters(source, code, number)
         if not open_lines:
             if not code.strip():
                 continue
-            first_line = number
+            first_line, length = number, 0
         open_lines.append(code)
         depth = _bracket_depth(source, code, number, depth)
-        text = "\n".join(open_lines)
-        if len(text) > MAX_LINE_CHARACTERS:
+        length += len(code) + 1
+        if length > MAX_LINE_CHARACTERS:
             source.fail(
                 f"this statement has more than {MAX_LINE_CHARACTERS:,} characters",
                 Span(first_line, 1),
             )
         if depth == 0:
+            text = "\n".join(open_lines)
             yield Statement(source, text, first_line).part(0, len(text))
             open_lines = []
     if open_lines:

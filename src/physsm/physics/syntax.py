@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 
 from physsm._errors import Span
 from physsm.physics.source import Statement
@@ -12,9 +13,14 @@ TOO_DEEP = "this expression is nested too deeply"
 
 def read_tree(statement: Statement) -> ast.expr:
     """Parse a statement; no name in it may start with `_`, which stands for `?`."""
+    code = "(" + statement.text.replace("?", "_") + "\n)"
     try:
-        tree = ast.parse("(" + statement.text.replace("?", "_") + "\n)", mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's advice on Python does not help here
+            tree = ast.parse(code, mode="eval").body
     except SyntaxError as error:
+        if "integer string conversion" in str(error):
+            statement.fail("a number here has too many digits")
         index = _index(statement, error.lineno or 1, (error.offset or 1) - 1)
         statement.fail(
             "this cannot be read",
@@ -35,16 +41,17 @@ def node_span(statement: Statement, node: ast.expr) -> Span:
 
 def _index(statement: Statement, line: int, offset: int) -> int:
     """The index into `statement.text` of a place in the parenthesised code."""
-    lines = statement.text.split("\n")
-    before = sum(len(text) + 1 for text in lines[: line - 1])
-    return max(0, min(before + offset - (line == 1), len(statement.text) - 1))
+    before = 0
+    if line > 1:
+        before = sum(len(text) + 1 for text in statement.text.split("\n")[: line - 1])
+    return max(0, min(before + offset - (line == 1), len(statement.text)))
 
 
 def written(statement: Statement, node: ast.expr) -> str:
     """The node as the user wrote it."""
     start = _index(statement, node.lineno, node.col_offset)
-    last = _index(statement, node.end_lineno or 1, (node.end_col_offset or 1) - 1)
-    return " ".join(statement.text[start : last + 1].split())
+    end = _index(statement, node.end_lineno or 1, node.end_col_offset or 0)
+    return " ".join(statement.text[start:end].split())
 
 
 def is_unknown_node(node: ast.AST) -> bool:

@@ -15,6 +15,8 @@ from physsm.physics.source import Statement
 
 FUNCTIONS = ("sin", "cos", "tan", "exp", "log", "sqrt")
 MAX_NAME_CHARACTERS = 60
+MAX_TOKENS = 2000
+ELLIPSIS = "..."
 
 _TOKEN = re.compile(
     r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
@@ -72,6 +74,11 @@ def check_expression(statement: Statement) -> None:
         Token(match.lastgroup or "other", match.group(), match.start())
         for match in _TOKEN.finditer(statement.text)
     ]
+    if len(tokens) > MAX_TOKENS:
+        statement.fail(
+            f"this expression has more than {MAX_TOKENS:,} names, numbers and operators",
+            hint="split it up",
+        )
     if not tokens:
         statement.fail("there is nothing here", expected="an expression")
     for token in tokens:
@@ -154,7 +161,13 @@ def _check_neighbours(statement: Statement, before: Token | None, after: Token |
 def _joined(before: Token, after: Token) -> str:
     if before.text in FUNCTIONS:
         return f"write {before.text}({after.text})"
-    return f"write {before.text}*{after.text} for a product"
+    if before.text == "?" and after.text == "?":
+        return "write one ?"
+    if before.text == "?" and after.kind == "number":
+        return f"the name of an unknown starts with a letter, such as ?a{after.text}"
+    left = f"({ELLIPSIS})" if before.text == ")" else before.text.replace("]", f"[{ELLIPSIS}]")
+    right = {"(": f"({ELLIPSIS})", "[": f"[{ELLIPSIS}]"}.get(after.text, after.text)
+    return f"write {left}*{right} for a product"
 
 
 def _check_brackets(statement: Statement, tokens: list[Token]) -> None:
@@ -163,6 +176,8 @@ def _check_brackets(statement: Statement, tokens: list[Token]) -> None:
         if token.text in ("(", "["):
             opened.append(token)
         elif token.text in (")", "]"):
+            if not opened:
+                _fail(statement, token, "this bracket was never opened")
             start = opened.pop()
             if start.text + token.text not in ("()", "[]"):
                 _fail(statement, token, f"{token.text!r} closes a {start.text!r}")

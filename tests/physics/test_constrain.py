@@ -1,0 +1,72 @@
+"""Bounds by construction: the maps, their inverses and their gradients."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from physsm.physics.bounds import Bounds
+from physsm.physics.constrain import from_bounded, to_bounded
+
+BOUNDS = [
+    Bounds(), Bounds(0.0), Bounds(None, 2.0), Bounds(0.0, 1.0), Bounds(-5.0, -4.5),
+    Bounds(1e3, 1e4),
+]  # fmt: skip
+
+
+def inside(values, bounds) -> bool:
+    return all(
+        (b.lower is None or value >= np.asarray(b.lower, values.dtype))
+        and (b.upper is None or value <= np.asarray(b.upper, values.dtype))
+        for value, b in zip(values, bounds, strict=True)
+    )
+
+
+@given(st.floats(-200, 200))
+def test_values_stay_inside_and_come_back(number):
+    raw = jnp.full(len(BOUNDS), number)
+    values = to_bounded(raw, BOUNDS)
+    assert inside(np.asarray(values), BOUNDS)
+    if abs(number) < 10:
+        np.testing.assert_allclose(from_bounded(values, BOUNDS), raw, rtol=1e-6, atol=1e-6)
+
+
+@given(st.floats(allow_nan=False, width=32))
+def test_bounds_hold_for_any_single_precision_number(number):
+    values = to_bounded(jnp.full(len(BOUNDS), number, jnp.float32), BOUNDS)
+    assert values.dtype == jnp.float32
+    assert inside(np.asarray(values)[1:], BOUNDS[1:])
+
+
+def test_closed_forms():
+    raw = jnp.asarray([1.5, 1.5, 1.5, 1.5])
+    softplus, sigmoid = np.log1p(np.exp(1.5)), 1 / (1 + np.exp(-1.5))
+    values = to_bounded(raw, [Bounds(), Bounds(3.0), Bounds(None, 3.0), Bounds(2.0, 6.0)])
+    np.testing.assert_allclose(values, [1.5, 3 + softplus, 3 - softplus, 2 + 4 * sigmoid])
+
+
+def test_inverse_takes_values_on_the_bound_as_just_inside():
+    for dtype in (jnp.float32, jnp.float64):
+        for value in (0.0, 1.0, -7.0, 7.0):
+            raw = from_bounded(jnp.full(len(BOUNDS), value, dtype), BOUNDS)
+            assert np.isfinite(raw).all()
+            assert inside(np.asarray(to_bounded(raw, BOUNDS)), BOUNDS)
+
+
+def test_gradients_are_finite_everywhere():
+    for number in (-100.0, -1.0, 0.0, 1.0, 100.0):
+        raw = jnp.full(len(BOUNDS), number, jnp.float32)
+        forward = jax.grad(lambda r: to_bounded(r, BOUNDS).sum())(raw)
+        assert np.isfinite(forward).all()
+        values = to_bounded(raw, BOUNDS)
+        backward = jax.grad(lambda v: from_bounded(v, BOUNDS).sum())(values)
+        assert not np.isnan(backward).any()
+
+
+def test_maps_rise_with_a_lower_bound_and_fall_with_an_upper_one():
+    raw = jnp.linspace(-5, 5, 50)
+    rising = jax.vmap(lambda r: to_bounded(r[None], [Bounds(0.0)])[0])(raw)
+    falling = jax.vmap(lambda r: to_bounded(r[None], [Bounds(None, 0.0)])[0])(raw)
+    assert (np.diff(rising) > 0).all()
+    assert (np.diff(falling) < 0).all()

@@ -1,0 +1,93 @@
+"""Whatever the text, parsing ends soon, in a System or a PhysicsError."""
+
+import gc
+import time
+
+import pytest
+from sympy.core.cache import clear_cache
+
+from physsm import PhysicsError, System
+from tests.physics.mutate import EVERYTHING, mutated_texts
+
+LIMIT_SECONDS = 0.1
+
+
+def outcome(text: str) -> str:
+    try:
+        System.parse(text)
+    except PhysicsError as error:
+        return str(error)
+    return "a system"
+
+
+def seconds(text: str) -> float:
+    start = time.thread_time()
+    outcome(text)
+    return time.thread_time() - start
+
+
+def is_slow(text: str) -> bool:
+    """Whether parsing takes long each time it is tried, even from scratch (not: once, because
+    memory happened to be tidied up in the middle)."""
+    for _ in range(3):
+        clear_cache()
+        gc.collect()
+        if seconds(text) < LIMIT_SECONDS:
+            return False
+    return True
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("seed", range(4))
+def test_mutated_texts_end_in_a_system_or_an_error(seed):
+    outcome(EVERYTHING)
+    systems = errors = 0
+    for text in mutated_texts(seed, 5000):
+        start = time.thread_time()
+        result = outcome(text)
+        if time.thread_time() - start > LIMIT_SECONDS:
+            assert not is_slow(text), text
+        systems += result == "a system"
+        errors += result != "a system"
+    assert systems > 500  # the mutations are mild enough to reach all of the code
+    assert errors > 2500
+
+
+HOSTILE = {
+    "import": "x' = __import__(\"os\").system(\"x\")",
+    "attribute": "x' = x.__class__.__mro__",
+    "tower": "x' = 9**9**9",
+    "tower of states": "x' = " + "x**" * 2000 + "2",
+    "nested powers": "x' = ((((x**60)**60)**60)**60)",
+    "nested powers of sums": "x' = [" + "(" * 18 + "x" + "+ x)**3" * 18 + "]",
+    "huge numbers": "x' = [((1e200*x)**64)**64]",
+    "many digits": "x' = 0." + "3" * 9000 + "*x",
+    "ten megabytes of equations": "x' = x\n" * 1_500_000,
+    "ten megabytes of one line": "x' = " + "x + " * 2_500_000 + "x",
+    "ten megabytes of comment": "#" + "a" * 10_000_000,
+    "deep brackets": "x' = " + "(" * 4000 + "x" + ")" * 4000,
+    "deep brackets, unclosed": "x' = " + "[" * 9000,
+    "deep minus": "x' = " + "-" * 9000 + "x",
+    "long product": "x' = " + "x*" * 4900 + "x",
+    "long quotient": "x' = " + "x/" * 4900 + "x",
+    "product of sums": "x' = " + "*".join(f"(x + {k})" for k in range(60)),
+    "exponentials": "x' = exp(exp(exp(exp(99))))*x",
+    "many states": "\n".join(f"x{k}' = x{k}" for k in range(5000)),
+    "squared constants": "constant a = 2\n" + "constant a0 = a**2\n"
+    + "\n".join(f"constant a{k} = a{k - 1}**2" for k in range(1, 60)) + "\nx' = a59*x",
+    "null bytes": "x' = \x00x",
+    "no text": "",
+    "generator": "x' = (x for x in x)",
+    "f-string": "x' = f'{x}'",
+    "walrus": "x' = (x := 1)",
+    "open lines": "x' = (\n" * 20_000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_texts_are_refused_quickly(name):
+    outcome(EVERYTHING)
+    result = outcome(HOSTILE[name])
+    assert result != "a system" or name in ("many digits", "nested powers of sums")
+    assert len(result) < 2000
+    assert not is_slow(HOSTILE[name])

@@ -1,0 +1,83 @@
+"""Linear conserved quantities: none missed on plain systems, none wrong on any."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from physsm import PhysicsError, System
+from physsm.physics.library import system_names
+
+
+def numeric_invariants(system: System) -> np.ndarray:
+    """The common left null space of [A B] at random points, from an SVD; without the state 1."""
+    random = np.random.default_rng(0)
+    stacked = []
+    for _ in range(40):
+        z = jnp.asarray(random.uniform(0.3, 2, len(system.states)))
+        u = jnp.asarray(random.normal(size=len(system.controls)))
+        theta = jnp.asarray(random.normal(size=len(system.unknowns)))
+        stacked += [np.hstack(system.assemble(theta, system.lift(z), u))]
+    kept = [i for i, name in enumerate(system.names) if name != "1"]
+    matrix = np.hstack(stacked)[kept]
+    left, sizes, _ = np.linalg.svd(matrix)
+    return left[:, int((sizes > 1e-9).sum()) :].T
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("S' = -?b*I*S\nI' = ?b*I*S - ?g*I\nR' = ?g*I", ["S + I + R"]),
+        ("a' = -2*?k*a\nb' = 3*?k*a", ["3*a + 2*b"]),
+        ("a' = -0.1*b\nb' = 0.3*b", ["3*a + b"]),
+        ("x' = v\nv' = -x", []),
+        ("x' = 0\ny' = x", ["x"]),
+        ("a' = ?*a\nb' = -?*a", []),  # two independent unknowns
+        ("a' = u\nb' = -u\ncontrol u", ["a + b"]),
+        ("a' = b*u\nb' = 0\ncontrol u", ["b"]),
+        ("a' = ?k*b\nb' = -?k*b\nc' = ?m*d\nd' = -?m*d", ["a + b", "c + d"]),
+        ("a' = -[(b + 1)*(b + 2)]*a\nb' = [b*b + 3*b + 2]*a", ["a + b"]),
+        ("a' = 3\nb' = -3", ["a + b"]),
+        ("x' = ?k*x\ny' = log(x)", []),
+        ("x' = sqrt(2)*y\ny' = -sqrt(2)*y", ["x + y"]),
+    ],
+)
+def test_known_cases(text, expected):
+    system = System.parse(text)
+    assert list(system.invariants) == expected
+    assert numeric_invariants(system).shape[0] == len(expected)
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_built_in_systems_have_no_others(name):
+    system = System.load(name)
+    assert numeric_invariants(system).shape[0] == len(system.invariants)
+    assert system.invariants == (("S + I + R",) if name == "sir_conserving" else ())
+
+
+rates = st.sampled_from(["?k*a", "?m*b*c", "0.2*[sin(a)]*b", "2*c", "?k*b", "u"])
+
+
+@given(st.lists(st.tuples(rates, st.sampled_from("abc"), st.sampled_from("abc")), max_size=6))
+@settings(max_examples=60)
+def test_closed_exchange_keeps_the_total(flows):
+    """Whatever flows between three stores, their sum is conserved, and every invariant found is."""
+    sides = {store: ["0"] for store in "abc"}
+    for rate, source, target in flows:
+        sides[source].append(f"- {rate}")
+        sides[target].append(f"+ {rate}")
+    try:
+        system = System.parse(
+            "control u\n" + "\n".join(f"{s}' = {' '.join(terms)}" for s, terms in sides.items())
+        )
+    except PhysicsError as error:  # a flow from a store to itself
+        assert "cancels out" in error.message
+        return
+    with jax.disable_jit():
+        null_space = numeric_invariants(system)
+        weights = system.invariant_weights[:, :3]
+        assert np.linalg.matrix_rank(weights) == len(weights) == len(null_space)
+        ones = np.ones(3)
+        assert np.allclose(np.linalg.lstsq(weights.T, ones, rcond=None)[0] @ weights, ones)

@@ -1,0 +1,193 @@
+"""Wrong files: each must be refused at the right place, in words that help."""
+
+import pytest
+
+from physsm import PhysicsError, System
+
+# The text, the line and column of the caret, how many characters it underlines, a part of the
+# message, and a part of the advice below it.
+WRONG = [
+    # The right-hand side is not an expression.
+    ("x' =", 1, 1, 4, "the equation of x has no right-hand side", "expected x' = ..."),
+    ("x' = x +", 1, 8, 1, "the expression ends after '+'", "put the expression in parentheses"),
+    ("x' = * x", 1, 6, 1, "nothing stands before '*'", "expected a name, a number"),
+    ("x' = x ** ", 1, 8, 2, "the expression ends after '**'", "expected a name, a number"),
+    ("x' = x * / 2", 1, 10, 1, "'/' cannot follow '*'", "expected a name, a number"),
+    ("x' = x*+*x", 1, 9, 1, "'*' cannot follow '+'", "expected a name, a number"),
+    ("x' = sin()", 1, 10, 1, "')' cannot follow '('", "expected a name, a number"),
+    ("x' = sin(*x)", 1, 10, 1, "'*' cannot follow '('", "expected a name"),
+    ("x' = 2x", 1, 7, 1, "an operator is missing between '2' and 'x'", "write 2*x"),
+    ("x' = 2 x", 1, 8, 1, "an operator is missing between '2' and 'x'", "write 2*x"),
+    ("x' = 2(1 + x)", 1, 7, 1, "an operator is missing between '2' and '('", "write 2*(...)"),
+    ("x' = sin(x)(x)", 1, 12, 1, "an operator is missing between ')' and '('", "(...)*(...)"),
+    ("x' = x[0]", 1, 7, 1, "an operator is missing between 'x' and '['", "write x*[...]"),
+    ("x' = sin x", 1, 10, 1, "an operator is missing between 'sin' and 'x'", "write sin(x)"),
+    ("x' = 0x1f", 1, 7, 3, "an operator is missing", "write 0*x1f"),
+    ("x' = 1j*x", 1, 7, 1, "an operator is missing", "write 1*j"),
+    ("x' = sin(x", 1, 9, 1, "this bracket is never closed", ""),
+    ("x' = (x\n  + (1\n", 2, 5, 1, "this bracket is never closed", ""),
+    ("x' = x)", 1, 7, 1, "this bracket was never opened", ""),
+    ("x' = (x]", 1, 8, 1, "']' closes a '('", ""),
+    ("x' = x, 2", 1, 7, 1, "a comma cannot stand here", "expected an operator"),
+    ("x' = [x, 2]", 1, 6, 6, "brackets [ ] hold one expression", ""),
+    ("x' = " + "(" * 30 + "x" + ")" * 30, 1, 26, 1, "more than 20 brackets are open", ""),
+    ("x' = 007", 1, 6, 1, "this cannot be read", "expected an expression"),
+    # Characters and operators of other languages.
+    ("x' = x^2", 1, 7, 1, "the character '^' is not part of the language", "x**2"),
+    ("x' = x % 2", 1, 8, 1, "the character '%'", "no remainder"),
+    ("x' = x // 2", 1, 8, 2, "'//' is not part of the language", "write / for a quotient"),
+    ("x' = θ", 1, 6, 1, "the character 'θ'", "write theta"),
+    ("x' = x − 1", 1, 8, 1, "the character '−'", "typographic minus"),
+    ("x’ = x", 1, 2, 1, "the character '’'", "typographic quote"),
+    ('x\' = "a"', 1, 6, 1, "the character '\"'", ""),
+    ("x' = x;", 1, 7, 1, "the character ';'", "a line of its own"),
+    ("x' = x.real", 1, 7, 1, "attribute access ('.') is not part of the language", ""),
+    ("x' = x.__class__", 1, 7, 1, "attribute access", ""),
+    ("x' = __import__", 1, 6, 1, "'_' cannot stand here", ""),
+    ("x' = x == 1", 1, 8, 2, "'==' cannot stand inside an expression", "a line of its own"),
+    ("x' = x < 1", 1, 8, 1, "'<' cannot stand inside an expression", ""),
+    ("x' = x if x else 1", 1, 8, 2, "'if' is a reserved word", ""),
+    ("x' = lambda*x", 1, 6, 6, "'lambda' is a reserved word", "write lam"),
+    ("x' = _x", 1, 6, 1, "'_' cannot stand here", ""),
+    # Names and functions.
+    ("theta' = omga\nomega' = theta", 1, 10, 4, "unknown name 'omga'", "did you mean omega?"),
+    ("x' = y", 1, 6, 1, "unknown name 'y'", "if y is a state, write its equation y' = ..."),
+    ("x' = 2*X*y\ny' = x", 1, 8, 1, "unknown name 'X'", "did you mean x?"),
+    ("x' = sni(x)", 1, 6, 3, "unknown function 'sni'", "did you mean sin?"),
+    ("x' = abs(x)", 1, 6, 3, "unknown function 'abs'", "one of sin, cos, tan, exp, log, sqrt"),
+    ("x' = x(1 + x)", 1, 6, 1, "unknown function 'x'", "x is not a function: write x*(...)"),
+    ("x' = sin", 1, 6, 3, "sin needs an argument", "sin(x)"),
+    ("x' = 1 +\\\n  sin(x, x)", 1, 9, 1, "the character '\\\\'", "open a parenthesis"),
+    ("x' = 2*sin(x, x)", 1, 8, 9, "sin takes one argument", "sin(x)"),
+    # Unknowns where they cannot be.
+    ("x' = sin(?*x)", 1, 10, 1, "the unknown ? stands inside the function sin(?*x)", "?*sin(x)"),
+    ("x' = x/?tau", 1, 8, 4, "the unknown ?tau stands inside the divisor", "the reciprocal"),
+    ("x' = ?a**2*x", 1, 6, 2, "the unknown ?a stands inside the power ?a**2", "write ?*x"),
+    ("x' = x**?", 1, 9, 1, "the unknown ? stands inside the exponent", ""),
+    ("x' = ?a*?b*x", 1, 9, 2, "the unknowns ?a and ?b are multiplied", "one unknown"),
+    ("x' = ?(?*x)", 1, 8, 1, "stands inside the group", "leave the inner one out"),
+    ("x' = ?()", 1, 8, 1, "')' cannot follow '('", ""),
+    ("x' = ?a(x)", 1, 6, 5, "?a is an unknown, not a function", "write ?a*x"),
+    ("x' = ??*x", 1, 7, 1, "an operator is missing", "write one ?"),
+    ("x' = ?1*x", 1, 7, 1, "an operator is missing", "?a1"),
+    ("x' = x?", 1, 7, 1, "an operator is missing between 'x' and '?'", "write x*?"),
+    ("x' = ?a*x - ?a*x", 1, 6, 2, "the unknown ?a cancels out", ""),
+    # Lifting.
+    (
+        "control u\nx' = 2*sin(x + u)",
+        2,
+        8,
+        10,
+        "its row would need the time derivative of the control u",
+        "write [sin(u + x)] to keep it in the entry",
+    ),
+    ("control u\nx' = 1/(1 + u)", 2, 9, 5, "the time derivative of the control u", "[1/(u + 1)]"),
+    ("x' = x**x", 1, 9, 1, "x is not a number", "exp(y*log(x))"),
+    ("x' = (x + 1)**64", 1, 6, 11, "multiplies out to more than 500 terms", "[brackets]"),
+    ("x' = (x**50)**50", 1, 6, 11, "a product of more than 200 factors", ""),
+    # Numbers.
+    ("x' = x**100", 1, 9, 3, "exponents go up to 64", ""),
+    ("x' = 9**9**9", 1, 9, 4, "exponents go up to 64", ""),
+    ("x' = 1e999*x", 1, 6, 5, "this number is too large", ""),
+    ("x' = 1e-999*x", 1, 6, 6, "this number is too small", ""),
+    ("x' = x/0", 1, 8, 1, "this divides by zero", ""),
+    ("x' = x/(x - x)", 1, 9, 5, "this divides by zero", ""),
+    ("x' = x*0**-1", 1, 8, 1, "this divides by zero", ""),
+    ("x' = log(0)*x", 1, 6, 6, "log(0) is not a real number", ""),
+    ("x' = sqrt(-1)*x", 1, 6, 8, "sqrt(-1) is not a real number", ""),
+    ("x' = (-8)**(1/3)*x", 1, 6, 11, "(-8)**(1/3) is not a real number", ""),
+    ("x' = exp(exp(exp(9)))*x", 1, 10, 11, "exp(exp(9)) is too large", ""),
+    ("x' = 1e200*1e200*1e200*x", None, None, None, "in the row of x is too large", ""),
+    ("x' = 9" + "9" * 5000, 1, 6, 5001, "too many digits", ""),
+    # Statements.
+    ("x = -x", 1, 1, 6, "no statement of the physics language", "write x' = ... for an equation"),
+    ("dx/dt = -x", 1, 1, 10, "no statement of the physics language", "write x' = ..."),
+    ("x'' = -x", 1, 1, 8, "no statement of the physics language", "use two states: x' = v"),
+    ("x' = y'\ny' = x", 1, 7, 1, "a derivative cannot stand on the right-hand side", ""),
+    ("contrl u\nx' = x", 1, 1, 8, "no statement of the physics language", "did you mean control?"),
+    ("x' = x\n   + 1", 2, 4, 3, "no statement of the physics language", "parentheses"),
+    ("control\nx' = x", 1, 1, 7, "no statement", "'control' must be followed by a name"),
+    ("?a == 0\nx' = ?a*x", 1, 1, 7, "no statement of the physics language", ""),
+    ("# nothing", None, None, None, "the physics text has no equation", "x' = -0.5*x"),
+    # Declarations.
+    ("x' = x\nx' = 2*x", 2, 1, 1, "the name 'x' is already taken in line 1", ""),
+    ("control x\nx' = x", 2, 1, 1, "the name 'x' is already taken in line 1", ""),
+    ("control u, u\nx' = x", 1, 12, 1, "the name 'u' is already taken in line 1", ""),
+    ("control u v\nx' = x", 1, 9, 3, "'u v' is not a name", "letters, digits and underscores"),
+    ("control u,\nx' = x", 1, 11, 1, "a name is missing here", "letters, digits"),
+    ("control sin\nx' = x", 1, 9, 3, "'sin' already has a meaning", "another name"),
+    ("control lambda\nx' = x", 1, 9, 6, "'lambda' is a reserved word", "write lam"),
+    ("_x' = 1", 1, 1, 2, "'_x' is not a name", ""),
+    ("constant pi = 3\nx' = x", 1, 10, 2, "'pi' already has a meaning", ""),
+    ("constant g\nx' = x", 1, 10, 1, "'=' is missing here", "constant g = 9.81"),
+    ("constant g =\nx' = x", 1, 13, 1, "there is nothing here", "an expression"),
+    ("constant g = x\nx' = x", 1, 14, 1, "unknown name 'x'", "one of pi"),
+    ("constant g = ?\nx' = x", 1, 14, 1, "the unknown ? stands inside the number", ""),
+    ("observe y\nx' = x", 1, 9, 1, "'y' is not a state", "x"),
+    ("observe x, x\nx' = x", 1, 12, 1, "'x' is observed twice", ""),
+    ("unit y = m\nx' = x", 1, 6, 1, "'y' is not a state or control", ""),
+    ("unit x\nx' = x", 1, 6, 1, "'=' is missing here", "rad/s"),
+    ("unit x = m\nunit x = km\nx' = x", 2, 6, 1, "'x' already has a unit", ""),
+    ("unit x = [m]\nx' = x", 1, 10, 3, "'[m]' is not a unit", "m/s"),
+    # Kinds and bounds.
+    ("unknown ?a constant\nx' = x", 1, 9, 2, "no equation uses ?a", ""),
+    ("unknown ?rat constant\nx' = ?rate*x", 1, 9, 4, "no equation uses ?rat", "mean ?rate?"),
+    ("unknown ?a often\nx' = ?a*x", 1, 9, 8, "says nothing of an unknown", "per series"),
+    ("unknown a constant\nx' = ?a*x", 1, 9, 1, "'a' is not the name of an unknown", "?rate"),
+    (
+        "unknown ? constant\nx' = ?*x",
+        1,
+        9,
+        1,
+        "an anonymous ? cannot be declared",
+        "give it a name",
+    ),
+    (
+        "unknown ?a constant\nunknown ?a varying\nx' = ?a*x",
+        2,
+        9,
+        2,
+        "?a is declared twice",
+        "",
+    ),
+    ("?a >= 0\nx' = ?b*x", 1, 1, 2, "no equation uses ?a", ""),
+    ("? >= 0\nx' = ?*x", 1, 1, 1, "an anonymous ? cannot be declared or bounded", ""),
+    ("?a >= ?b\nx' = ?a*x + ?b", 1, 1, 8, "this is not a bound", "0 <= ?a <= 1"),
+    ("?a >= 1\n?a <= 0\nx' = ?a*x", 2, 1, 2, "no value of ?a fits: 1 is not below 0", ""),
+    ("?a >= 0\n?a >= 1\nx' = ?a*x", 2, 1, 2, "?a has two lower bounds", ""),
+    ("0 <= ?a >= 1\nx' = ?a*x", 1, 1, 12, "point in different directions", ""),
+    ("?a => 0\nx' = ?a*x", 1, 1, 7, "this comparison cannot be read", "?a >= 0"),
+    ("?a >= x\nx' = ?a*x", 1, 7, 1, "x is not a number", "expression of constants"),
+    ("_a >= 0\nx' = ?a*x", 1, 1, 7, "this comparison cannot be read", ""),
+    ("state y >= 0\nx' = x", 1, 7, 1, "'y' is not a state", ""),
+    ("state x\nx' = x", 1, 7, 1, "this gives no bound for a state", "state x >= 0"),
+    ("state x >\nx' = x", 1, 7, 3, "a bound is missing here", "state x >= 0"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "column", "length", "message", "advice"), WRONG)
+def test_wrong_text_is_refused_in_place(tmp_path, text, line, column, length, message, advice):
+    file = tmp_path / "wrong.phys"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(PhysicsError) as caught:
+        System.read(file)
+    error = caught.value
+    assert message in error.message
+    assert (error.line, error.column) == (line, column)
+    assert error.path == str(file)
+    first, *rest = str(error).split("\n")
+    assert first.startswith(str(file))
+    assert advice in "\n".join(rest)
+    if line is not None:
+        assert error.span is not None
+        assert error.span.length == length
+        assert f"line {line}, column {column}" in first
+        shown, carets = rest[:2]
+        assert carets.index("^") - carets.index("|") == min(column, 51) + 1
+        if column <= 50:  # longer lines are cut around the place
+            assert shown.endswith(text.split("\n")[line - 1][:100])
+
+
+def test_there_are_many_wrong_texts():
+    assert len(WRONG) >= 60
+    assert len({text for text, *_ in WRONG}) == len(WRONG)
