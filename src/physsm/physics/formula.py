@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import sympy as sp
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE
@@ -24,7 +26,7 @@ def decimal(number: sp.Rational) -> str:
     return repr(float(number))
 
 
-def _is_shown_as_decimal(number: sp.Expr) -> bool:
+def _is_shown_as_decimal(number: sp.Expr) -> TypeGuard[sp.Rational]:
     return isinstance(number, sp.Rational) and number.q != 1 and "/" not in decimal(number)
 
 
@@ -43,7 +45,7 @@ class _TextPrinter(StrPrinter):
         if not _is_shown_as_decimal(coefficient):
             return super()._print_Mul(expr)
         text = self.parenthesize(rest, PRECEDENCE["Mul"])
-        number = decimal(coefficient)  # type: ignore[arg-type]
+        number = decimal(coefficient)
         return number + text[1:] if text.startswith("1/") else f"{number}*{text}"
 
 
@@ -58,7 +60,7 @@ class _LatexPrinter(LatexPrinter):
         if not _is_shown_as_decimal(coefficient):
             return super()._print_Mul(expr)
         text = self.parenthesize(rest, PRECEDENCE["Mul"])
-        return f"{decimal(coefficient)} {text}"  # type: ignore[arg-type]
+        return f"{decimal(coefficient)} {text}"
 
 
 _TEXT = _TextPrinter()

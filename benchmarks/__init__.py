@@ -1,0 +1,1 @@
+"""Speed, as ratios inside one run: absolute times depend on the machine and on its neighbours."""

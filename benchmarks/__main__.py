@@ -1,0 +1,47 @@
+"""`make bench`: run every benchmark, print a table, write results/bench.json."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from benchmarks import physics, startup
+
+RESULTS = Path(__file__).parent / "results" / "bench.json"
+
+
+def main() -> int:
+    console = Console()
+    modules = [startup, physics]
+    results = [m for module in track(modules, "measuring") for m in module.measures()]
+    table = Table(box=None, header_style="bold")
+    for heading in ("what", "seconds", "limit", "ratio", "yardstick", ""):
+        table.add_column(heading, justify="right" if heading in ("seconds", "ratio") else "left")
+    for result in results:
+        limit = "-" if result.limit_seconds is None else f"{result.limit_seconds:g}"
+        verdict = "" if result.kept else "over the limit"
+        table.add_row(
+            result.name,
+            f"{result.seconds:.4f}",
+            limit,
+            f"{result.ratio:.3f}",
+            result.yardstick,
+            verdict,
+        )
+    console.print(table)
+    RESULTS.parent.mkdir(exist_ok=True)
+    machine = {"python": platform.python_version(), "machine": platform.machine()}
+    RESULTS.write_text(json.dumps({**machine, "measures": [asdict(r) for r in results]}, indent=2))
+    console.print(f"written to {RESULTS.relative_to(Path.cwd())}")
+    return 0 if all(result.kept for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""What the documentation shows is true: texts compile, code runs, messages are the real ones."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from physsm import PhysicsError, System
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_physics_texts_compile(page):
+    for text in blocks(page, "phys"):
+        assert System.parse(text).warnings == ()
+
+
+def test_readme_code_runs():
+    (code,) = blocks(ROOT / "README.md", "python")
+    scope: dict = {}
+    exec(code.replace("jnp.array(", "jnp.asarray("), scope)
+    assert scope["system"].invariants == ("S + I + R",)
+    assert scope["A"].shape == (3, 3)
+
+
+def test_shown_messages_are_real():
+    with pytest.raises(PhysicsError) as caught:
+        System.parse("control torque\ntheta' = omga\nomega' = torque")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert str(caught.value) in readme.replace("my.phys, ", "")
+    with pytest.raises(PhysicsError) as caught:
+        System.parse("x' = v\n\nv' = -9.81*2x")
+    assert str(caught.value) in (ROOT / "docs/physics.md").read_text().replace("my.phys, ", "")
+
+
+def test_column_table_is_true():
+    """Each row of the table of the column rule, against the compiled system."""
+    page = (ROOT / "docs/physics.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]*?) \| `([^`]+)`[^|]*\| `([^`]+)`[^|]*\|$", page, re.MULTILINE)
+    checked = 0
+    for terms, column, entry in rows:
+        for term in re.findall(r"`([^`]+)`", terms.split(" (control")[0]):
+            text = f"control u, sp1\nconstant N = 1\nx' = {term}\ny' = 0\nI' = 0\nS' = 0"
+            system = System.parse(text)
+            places = {(p.row, p.column) for k in system.unknowns for p in k.places}
+            known = {(system.names[i], system.names[j]) for i, j in system.structure.A} | {
+                (system.names[i], system.controls[j]) for i, j in system.structure.B
+            }
+            assert ("x", column) in places | known, term
+            assert "?" not in entry or ("x", column) in places, term
+            checked += 1
+    assert checked >= 14
