@@ -1,4 +1,4 @@
-"""A MkDocs hook: formulas become MathML when the site is built, so pages load no scripts for them."""
+"""A MkDocs hook: formulas become MathML when the site is built, so that pages load no scripts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What each part of the language means."""
 
 import jax.numpy as jnp
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -92,9 +93,11 @@ def test_decimals_are_exact():
 
 
 def test_observed_units_and_controls():
-    system = System.parse("control u\nobserve y\nx' = y + u\ny' = -x\nunit x = m, y = m/s, u = N m")
+    system = System.parse(
+        "control u\nobserve y\nx' = y + u\ny' = -?k*x\nunit x = m, y = m/s, u = N m, ?k = 1/s**2"
+    )
     assert system.observed == ("y",)
-    assert system.units == {"x": "m", "y": "m/s", "u": "N m"}
+    assert system.units == {"x": "m", "y": "m/s", "u": "N m", "?k": "1/s**2"}
     assert system.controls == ("u",)
     assert System.load("pendulum").observed == ()
 
@@ -154,3 +157,37 @@ def test_repr_is_short():
         "controls=['torque'], unknowns=['omega:theta', 'omega:omega', 'omega:sin(theta)', "
         "'omega:cos(theta)', 'omega:torque'])"
     )
+
+
+@pytest.fixture
+def without_type_checks():
+    """As for a user: the tests check all types and shapes before the code does."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.usefixtures("without_type_checks")
+def test_wrong_shapes_are_refused():
+    """Out-of-range indices would be clamped by JAX without a word."""
+    system = System.load("pendulum")
+    theta, z, z_ext, u = jnp.zeros(5), jnp.zeros(2), jnp.zeros(4), jnp.zeros(1)
+    with pytest.raises(ValueError, match=r"theta has the shape \(4,\) and must have \(5,\)"):
+        system.assemble(theta[:4], z_ext, u)
+    with pytest.raises(ValueError, match=r"z_ext has the shape \(2,\)(.|\n)*extended state"):
+        system.assemble(theta, z, u)
+    with pytest.raises(ValueError, match=r"use jax.vmap for many samples"):
+        system.drift(theta, jnp.zeros((3, 2)), u)
+    with pytest.raises(ValueError, match=r"z has the shape \(4,\)"):
+        system.lift(z_ext)
+    with pytest.raises(ValueError, match=r"u has the shape \(2,\)"):
+        system.drift(theta, z, jnp.zeros(2))
+    with pytest.raises(TypeError, match="a physics text is a string, not bytes"):
+        System.parse(b"x' = x")  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("without_type_checks")
+def test_whole_numbers_become_real_ones():
+    system = System.parse("x' = -0.5*x")
+    A, _ = system.assemble(np.zeros(0), np.array([2]), np.zeros(0))
+    assert A == -0.5

@@ -125,7 +125,7 @@ WRONG = [
     ("constant g = ?\nx' = x", 1, 14, 1, "the unknown ? stands inside the number", ""),
     ("observe y\nx' = x", 1, 9, 1, "'y' is not a state", "x"),
     ("observe x, x\nx' = x", 1, 12, 1, "'x' is observed twice", ""),
-    ("unit y = m\nx' = x", 1, 6, 1, "'y' is not a state or control", ""),
+    ("unit y = m\nx' = x", 1, 6, 1, "'y' is not a name of this text", ""),
     ("unit x\nx' = x", 1, 6, 1, "'=' is missing here", "rad/s"),
     ("unit x = m\nunit x = km\nx' = x", 2, 6, 1, "'x' already has a unit", ""),
     ("unit x = [m]\nx' = x", 1, 10, 3, "'[m]' is not a unit", "m/s"),

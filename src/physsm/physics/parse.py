@@ -82,12 +82,12 @@ class _Parser:
     def parse(self) -> Physics:
         for statement in statements(self.source):
             self.read(statement)
-        for check in self.postponed:  # what needs all names to be known
-            check()
         equations = tuple(
             Equation(state, tuple(read_products(text, self.scope)), span)
             for state, text, span in self.right_sides
         )
+        for check in self.postponed:  # what needs all names and unknowns to be known
+            check()
         if not equations:
             raise PhysicsError(
                 "the physics text has no equation",
@@ -157,7 +157,8 @@ class _Parser:
             self.postponed.append(lambda name=name: self.check_has_unit(name))
 
     def check_has_unit(self, name: Statement) -> None:
-        self.check_known(name, [*self.scope.states, *self.scope.controls], "state or control")
+        unknowns = [symbol.name for symbol in self.scope.unknowns if not is_anonymous(symbol)]
+        self.check_known(name, [*self.scope.known_names(), *unknowns], "name of this text")
 
     def read_observe(self, rest: Statement) -> None:
         for part in rest.split():

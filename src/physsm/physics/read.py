@@ -15,6 +15,8 @@ from physsm.physics.structure import Structure
 
 def parse_structure(text: str, path: str | None = None) -> Structure:
     """Parse and lift a physics text; `path` only serves messages."""
+    if not isinstance(text, str):
+        raise TypeError(f"a physics text is a string, not {type(text).__name__}")
     return lift(parse(Source(text, path)))
 
 

@@ -168,7 +168,7 @@ class ScalarReader:
         self.fail(
             node,
             f"unknown name {name!r}",
-            expected="one of " + ", ".join(names[:12]),
+            expected="one of " + ", ".join([*names[:12], "pi"]),
             hint=did_you_mean(name, names) or declare,
         )
 

@@ -31,8 +31,8 @@ class Scope:
         return symbol
 
     def known_names(self) -> list[str]:
-        """All names that stand for a value."""
-        return [*self.states, *self.controls, *self.constants, "pi"]
+        """The names of states, controls and constants."""
+        return [*self.states, *self.controls, *self.constants]
 
 
 def is_unknown(symbol: sp.Basic) -> bool:

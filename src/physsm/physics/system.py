@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import sympy as sp
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from physsm.physics.bounds import Bounds
 from physsm.physics.constrain import from_bounded, to_bounded
 from physsm.physics.program import Program, compile_program
 from physsm.physics.read import load_structure, parse_structure, read_structure
 from physsm.physics.structure import Entries, Overlap, Structure, Unknown
+
+Vector = Array | np.ndarray
 
 
 class System(eqx.Module):
@@ -102,7 +105,7 @@ class System(eqx.Module):
 
     @property
     def units(self) -> dict[str, str]:
-        """Units of states and controls, where the text gives them."""
+        """Units of states, controls, constants and unknowns (`?name`), where the text has them."""
         return dict(self.structure.physics.units)
 
     @property
@@ -148,54 +151,71 @@ class System(eqx.Module):
 
     # What the system computes.
 
-    def lift(self, z: Float[Array, " n"]) -> Float[Array, " d"]:
+    def lift(self, z: Float[Vector, " n"]) -> Float[Array, " d"]:
         """The extended state of a state."""
-        return self._lift(z)
+        return self._lift(_vector(z, self.states, "z", "state"))
 
-    def A_known(self, z_ext: Float[Array, " d"], u: Float[Array, " m"]) -> Float[Array, "d d"]:
+    def A_known(self, z_ext: Float[Vector, " d"], u: Float[Vector, " m"]) -> Float[Array, "d d"]:
         """The known part of A; zero where A is unknown."""
         return self._known(self._inputs(z_ext, u))[:, : len(self.names)]
 
-    def B_known(self, z_ext: Float[Array, " d"], u: Float[Array, " m"]) -> Float[Array, "d m"]:
+    def B_known(self, z_ext: Float[Vector, " d"], u: Float[Vector, " m"]) -> Float[Array, "d m"]:
         """The known part of B."""
         return self._known(self._inputs(z_ext, u))[:, len(self.names) :]
 
     def assemble(
-        self, theta: Float[Array, " k"], z_ext: Float[Array, " d"], u: Float[Array, " m"]
+        self, theta: Float[Vector, " k"], z_ext: Float[Vector, " d"], u: Float[Vector, " m"]
     ) -> tuple[Float[Array, "d d"], Float[Array, "d m"]]:
         """A and B with the unknowns filled in.
 
         Entries depend on the written states, `z_ext[:n]`: lifted states are only ever columns.
         """
+        theta = _vector(theta, self.unknowns, "theta", "unknown")
         matrices = self._full(jnp.concatenate([self._inputs(z_ext, u), theta]))
         return matrices[:, : len(self.names)], matrices[:, len(self.names) :]
 
     def drift(
-        self, theta: Float[Array, " k"], z: Float[Array, " n"], u: Float[Array, " m"]
+        self, theta: Float[Vector, " k"], z: Float[Vector, " n"], u: Float[Vector, " m"]
     ) -> Float[Array, " n"]:
         """The written right-hand sides, `dz/dt`."""
-        z_ext = self.lift(z)
+        z_ext, u = self.lift(z), _vector(u, self.controls, "u", "control")
         A, B = self.assemble(theta, z_ext, u)
         return (A @ z_ext + B @ u)[: len(self.states)]
 
-    def constrain(self, raw: Float[Array, " k"]) -> Float[Array, " k"]:
+    def constrain(self, raw: Float[Vector, " k"]) -> Float[Array, " k"]:
         """Any real numbers → a theta that keeps its constraints."""
+        raw = _vector(raw, self.unknowns, "raw", "unknown")
         return to_bounded(raw, [unknown.bounds for unknown in self.unknowns])
 
-    def unconstrain(self, theta: Float[Array, " k"]) -> Float[Array, " k"]:
+    def unconstrain(self, theta: Float[Vector, " k"]) -> Float[Array, " k"]:
         """The inverse of `constrain`."""
+        theta = _vector(theta, self.unknowns, "theta", "unknown")
         return from_bounded(theta, [unknown.bounds for unknown in self.unknowns])
 
-    def constrain_state(self, raw: Float[Array, " n"]) -> Float[Array, " n"]:
+    def constrain_state(self, raw: Float[Vector, " n"]) -> Float[Array, " n"]:
         """Any real numbers → a state that keeps its bounds."""
-        return to_bounded(raw, self.state_bounds)
+        return to_bounded(_vector(raw, self.states, "raw", "state"), self.state_bounds)
 
-    def unconstrain_state(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
+    def unconstrain_state(self, z: Float[Vector, " n"]) -> Float[Array, " n"]:
         """The inverse of `constrain_state`."""
-        return from_bounded(z, self.state_bounds)
+        return from_bounded(_vector(z, self.states, "z", "state"), self.state_bounds)
 
     def _inputs(self, z_ext: Array, u: Array) -> Array:
+        z_ext = _vector(z_ext, self.names, "z_ext", "extended state")
+        u = _vector(u, self.controls, "u", "control")
         return jnp.concatenate([z_ext[: len(self.states)], u])
+
+
+def _vector(value: ArrayLike, members: Sequence[object], name: str, of_what: str) -> Array:
+    """One number per member. JAX would clamp an index that is out of range, silently."""
+    vector = jnp.asarray(value)
+    if vector.shape != (len(members),):
+        raise ValueError(
+            f"{name} has the shape {vector.shape} and must have ({len(members)},): "
+            f"one number per {of_what}; use jax.vmap for many samples"
+        )
+    is_real = jnp.issubdtype(vector.dtype, jnp.floating)
+    return vector if is_real else vector.astype(jnp.result_type(float))
 
 
 def _flat(structure: Structure, known_only: bool) -> list[sp.Expr]:
