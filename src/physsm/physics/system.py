@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import sympy as sp
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float
 
 from physsm.physics.bounds import Bounds
 from physsm.physics.constrain import from_bounded, to_bounded
@@ -200,13 +200,13 @@ class System(eqx.Module):
         """The inverse of `constrain_state`."""
         return from_bounded(_vector(z, self.states, "z", "state"), self.state_bounds)
 
-    def _inputs(self, z_ext: Array, u: Array) -> Array:
+    def _inputs(self, z_ext: Vector, u: Vector) -> Array:
         z_ext = _vector(z_ext, self.names, "z_ext", "extended state")
         u = _vector(u, self.controls, "u", "control")
         return jnp.concatenate([z_ext[: len(self.states)], u])
 
 
-def _vector(value: ArrayLike, members: Sequence[object], name: str, of_what: str) -> Array:
+def _vector(value: Vector, members: Sequence[object], name: str, of_what: str) -> Array:
     """One number per member. JAX would clamp an index that is out of range, silently."""
     vector = jnp.asarray(value)
     if vector.shape != (len(members),):
