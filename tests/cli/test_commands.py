@@ -84,6 +84,21 @@ def test_explain_is_not_cut_to_a_terminal_in_a_pipe():
     assert row.split() == ["m4", *["0", "0", "0", "0", "0", "0", "0", "0", "0", "?"], "rpm4*?"]
 
 
+def test_explain_uses_marks_where_the_terminal_is_too_narrow():
+    from rich.console import Console
+
+    from physsm.physics.explain import render
+    from physsm.physics.read import load_structure
+
+    for width, row in ((70, "rpm4*?"), (50, "m4 10 0 0 0 0 0 0 0 0 0 ? ?")):
+        console = Console(width=width, force_terminal=True, color_system=None)
+        with console.capture() as captured:
+            console.print(render(load_structure("quadrotor"), "quadrotor"))
+        lines = captured.get().split("\n")
+        assert any(row in " ".join(line.split()) for line in lines), width
+        assert not any("…" in line or len(line) > width for line in lines)
+
+
 def test_explain_colours_a_terminal():
     result = physsm("explain", "pendulum", env={"FORCE_COLOR": "1", "TERM": "xterm-256color"})
     assert re.search(r"\x1b\[1;33m *\?", result.stdout)  # learned

@@ -13,11 +13,15 @@ from rich.measure import Measurement
 def show(renderable: RenderableType) -> None:
     """Print for people. Into a file or pipe, nothing is cut to the width of a terminal."""
     console = Console(highlight=False)
-    if not console.is_terminal:
-        wide = Console(width=10_000)
-        needed = Measurement.get(wide, wide.options, renderable).maximum
-        console.width = max(console.width, needed)
-    console.print(renderable)
+    if console.is_terminal:
+        console.print(renderable)
+        return
+    wide = Console(width=10_000)
+    needed = Measurement.get(wide, wide.options, renderable).maximum
+    console.width = max(console.width, needed)
+    with console.capture() as captured:
+        console.print(renderable)
+    show_plain("\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")))
 
 
 def show_json(content: Any) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import sympy as sp
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -21,6 +22,7 @@ from physsm.physics.formula import (
 from physsm.physics.structure import Entries, Entry, Structure, Unknown
 
 KNOWN, UNKNOWN, ZERO, HEADING = "cyan", "bold yellow", "bright_black", "bold"
+_MARKS = {KNOWN: "k", UNKNOWN: "?", ZERO: "0"}
 
 Cell = Callable[[Entry], str]
 
@@ -90,9 +92,9 @@ def render(structure: Structure, title: str) -> RenderableType:
     if structure.physics.summary:
         parts.append(Text(structure.physics.summary))
     parts += _section("Lifted equations", _equation_grid(structure))
-    parts += _section("State matrix A", _matrix_table(structure, "A"), _legend())
+    parts += _section("State matrix A", _MatrixTable(structure, "A"))
     if structure.B:
-        parts += _section("Input matrix B", _matrix_table(structure, "B"))
+        parts += _section("Input matrix B", _MatrixTable(structure, "B"))
     elif structure.controls:
         parts += _section("Input matrix B", Text("zero: the controls act through the entries"))
     if structure.unknowns:
@@ -171,15 +173,38 @@ def _equation_grid(structure: Structure) -> Table:
     return grid
 
 
-def _matrix_table(structure: Structure, matrix: str) -> Table:
+class _MatrixTable:
+    """A matrix with its entries or, where the terminal is too narrow, with a mark for each."""
+
+    def __init__(self, structure: Structure, matrix: str):
+        self.has_legend = matrix == "A"
+        self.full = _matrix_table(structure, matrix, compact=False)
+        self.compact = _matrix_table(structure, matrix, compact=True)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self.full)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wide = options.update(width=10_000)
+        fits = Measurement.get(console, wide, self.full).maximum <= options.max_width
+        yield self.full if fits else self.compact
+        if self.has_legend:
+            yield _legend("known" if fits else "k known")
+
+
+def _matrix_table(structure: Structure, matrix: str, compact: bool) -> Table:
     entries, columns = _sides(structure)[matrix == "B"]
     table = Table(box=None, padding=(0, 1), header_style=ZERO)
-    table.add_column("", justify="right", style=ZERO, overflow="fold")
-    for column in columns:
-        table.add_column(Text(column), justify="center", overflow="fold")
+    table.add_column("", justify="right", style=ZERO, no_wrap=True)
+    for j, column in enumerate(columns, start=1):
+        table.add_column(Text(str(j) if compact else column), justify="center", no_wrap=True)
     for i, row in enumerate(_matrix(structure, matrix, _entry_text(structure))):
-        cells = [Text(text, style=_style(entries.get((i, j)))) for j, text in enumerate(row)]
-        table.add_row(Text(structure.names[i]), *cells)
+        cells = []
+        for j, text in enumerate(row):
+            style = _style(entries.get((i, j)))
+            cells.append(Text(_MARKS[style] if compact else text, style=style))
+        number = f" {i + 1}" if compact and matrix == "A" else ""
+        table.add_row(Text(structure.names[i] + number), *cells)
     return table
 
 
@@ -189,8 +214,8 @@ def _style(entry: Entry | None) -> str:
     return UNKNOWN if entry.factors else KNOWN
 
 
-def _legend() -> Text:
-    return Text.assemble(("known", KNOWN), "  ", ("? learned", UNKNOWN), "  ", ("0 never", ZERO))
+def _legend(known: str) -> Text:
+    return Text.assemble((known, KNOWN), "  ", ("? learned", UNKNOWN), "  ", ("0 never", ZERO))
 
 
 def _unknown_table(structure: Structure) -> Table:

@@ -44,7 +44,7 @@ class _TextPrinter(StrPrinter):
         coefficient, rest = expr.as_coeff_Mul()
         if not _is_shown_as_decimal(coefficient):
             return super()._print_Mul(expr)
-        text = self.parenthesize(rest, PRECEDENCE["Mul"])
+        text = self.parenthesize(rest, PRECEDENCE["Mul"], strict=True)
         number = decimal(coefficient)
         return number + text[1:] if text.startswith("1/") else f"{number}*{text}"
 
@@ -59,7 +59,7 @@ class _LatexPrinter(LatexPrinter):
         coefficient, rest = expr.as_coeff_Mul()
         if not _is_shown_as_decimal(coefficient):
             return super()._print_Mul(expr)
-        text = self.parenthesize(rest, PRECEDENCE["Mul"])
+        text = self.parenthesize(rest, PRECEDENCE["Mul"], strict=True)
         return f"{decimal(coefficient)} {text}"
 
 
