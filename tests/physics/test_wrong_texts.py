@@ -158,6 +158,7 @@ WRONG = [
     ("0 <= ?a >= 1\nx' = ?a*x", 1, 1, 12, "point in different directions", ""),
     ("?a => 0\nx' = ?a*x", 1, 1, 7, "this comparison cannot be read", "?a >= 0"),
     ("?a >= x\nx' = ?a*x", 1, 7, 1, "x is not a number", "expression of constants"),
+    ("?a in 1 > 0\nx' = ?a*x", 1, 1, 11, "this comparison cannot be read", "?a >= 0"),
     ("_a >= 0\nx' = ?a*x", 1, 1, 7, "this comparison cannot be read", ""),
     ("state y >= 0\nx' = x", 1, 7, 1, "'y' is not a state", ""),
     ("state x\nx' = x", 1, 7, 1, "this gives no bound for a state", "state x >= 0"),

@@ -60,6 +60,8 @@ def read_bounds(part: Statement, scope: Scope, of_states: bool) -> tuple[str, Bo
     tree = read_tree(part)
     if not isinstance(tree, ast.Compare):
         part.fail("a bound is missing here", expected=expected)
+    if not all(isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for operator in tree.ops):
+        part.fail("this comparison cannot be read", expected=expected)
     sides = [tree.left, *tree.comparators]
     rising = [isinstance(operator, ast.Lt | ast.LtE) for operator in tree.ops]
     subjects = [i for i, side in enumerate(sides) if _is_subject(side, scope, of_states)]

@@ -169,10 +169,17 @@ class _ProductReader(ScalarReader):
 
     def factors(self, node: ast.expr, coefficient: sp.Expr, values: Iterable[sp.Expr]) -> Product:
         span = self.span(node)
-        entry_only = isinstance(node, ast.List)
+        entry_only = _is_bracketed(node)
         number = (Factor(coefficient, span),) if coefficient != 1 else ()
         rest = tuple(Factor(value, span, entry_only) for value in values if value != 1)
         return (*number, *rest) or (Factor(sp.Integer(1), span),)
+
+
+def _is_bracketed(node: ast.expr) -> bool:
+    """Whether a node is [x] or a power of it."""
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        node = node.left
+    return isinstance(node, ast.List)
 
 
 def _repeated(values: Iterable[sp.Expr]) -> list[sp.Expr]:

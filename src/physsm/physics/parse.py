@@ -123,7 +123,7 @@ class _Parser:
         return _fail_unreadable(statement, keyword)
 
     def read_equation(self, statement: Statement, match: re.Match[str]) -> None:
-        name = self.new_name(statement.part(*match.span(1)), "state")
+        name = self.new_name(statement.part(*match.span(1)))
         if len(self.scope.states) >= MAX_STATES:
             statement.fail(f"there are more than {MAX_STATES} states")
         self.scope.states[name] = sp.Symbol(name)
@@ -136,7 +136,7 @@ class _Parser:
 
     def read_control(self, rest: Statement) -> None:
         for part in rest.split():
-            name = self.new_name(part, "control")
+            name = self.new_name(part)
             self.scope.controls[name] = sp.Symbol(name)
 
     def read_constant(self, rest: Statement) -> None:
@@ -144,7 +144,7 @@ class _Parser:
             name, value = _assignment(part, "constant g = 9.81")
             # Read at once, so that a constant can only use those above it.
             number = read_number(value, Scope(constants=self.scope.constants))
-            self.scope.constants[self.new_name(name, "constant")] = number
+            self.scope.constants[self.new_name(name)] = number
 
     def read_unit(self, rest: Statement) -> None:
         for part in rest.split():
@@ -219,7 +219,7 @@ class _Parser:
             )
         self.bounds[name] = (merged, span)
 
-    def new_name(self, statement: Statement, what: str) -> str:
+    def new_name(self, statement: Statement) -> str:
         name = check_name(statement)
         if name in self.places:
             line = self.places[name].line

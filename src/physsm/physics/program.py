@@ -119,6 +119,8 @@ class _Writer:
             return Operation("negative", (self.slot(sp.Mul(-1, expression)),))
         names = {sp.Add: "add", sp.Mul: "multiply"}
         name = names.get(type(expression)) or type(expression).__name__
+        if name not in names.values() and name not in _FUNCTIONS:
+            raise TypeError(f"there is no array operation for {expression}")
         return Operation(name, tuple(self.slot(part) for part in expression.args))  # type: ignore[arg-type]
 
     def power(self, expression: sp.Pow) -> Operation:
