@@ -121,6 +121,8 @@ def test_explain_latex():
         (["explain", "folder.phys"], "this is not a file"),
         (["explain", "wrong.phys"], "wrong.phys, line 1, column 6: unknown name 'y'"),
         (["explain", "binary.phys"], "not UTF-8 text"),
+        (["explain", "x" * 5000], "there is no built-in system"),
+        (["explain", "x" * 5000 + ".phys"], "the file cannot be read"),
         (["explain", "pendulum", "--latex", "--json"], "choose one of --latex and --json"),
         (["explain"], "Missing argument"),
         (["explian", "pendulum"], "No such command"),

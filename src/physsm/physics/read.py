@@ -23,11 +23,11 @@ def parse_structure(text: str, path: str | None = None) -> Structure:
 def read_structure(path: str | os.PathLike[str]) -> Structure:
     """Read, parse and lift a `.phys` file."""
     file = Path(path)
-    if not file.exists():
-        raise PhysicsError("there is no such file", path=str(path))
-    if not file.is_file():
-        raise PhysicsError("this is not a file", path=str(path))
     try:
+        if not file.exists():
+            raise PhysicsError("there is no such file", path=str(path))
+        if not file.is_file():
+            raise PhysicsError("this is not a file", path=str(path))
         if file.stat().st_size > 4 * MAX_CHARACTERS:  # UTF-8 takes at most four bytes for one
             raise PhysicsError(
                 f"the file is too large: a physics text has at most {MAX_CHARACTERS:,} characters",
@@ -52,6 +52,6 @@ def load_structure(name: str) -> Structure:
 def find_structure(name_or_path: str) -> Structure:
     """A file, if the argument looks like one or is one; else a built-in system."""
     looks_like_a_file = name_or_path.endswith(".phys") or os.sep in name_or_path
-    if looks_like_a_file or Path(name_or_path).is_file():
+    if looks_like_a_file or os.path.isfile(name_or_path):
         return read_structure(name_or_path)
     return load_structure(name_or_path)

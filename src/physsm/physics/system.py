@@ -156,11 +156,11 @@ class System(eqx.Module):
         return self._lift(_vector(z, self.states, "z", "state"))
 
     def A_known(self, z_ext: Float[Vector, " d"], u: Float[Vector, " m"]) -> Float[Array, "d d"]:
-        """The known part of A; zero where A is unknown."""
+        """A without its unknown parts."""
         return self._known(self._inputs(z_ext, u))[:, : len(self.names)]
 
     def B_known(self, z_ext: Float[Vector, " d"], u: Float[Vector, " m"]) -> Float[Array, "d m"]:
-        """The known part of B."""
+        """B without its unknown parts."""
         return self._known(self._inputs(z_ext, u))[:, len(self.names) :]
 
     def assemble(
