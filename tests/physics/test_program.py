@@ -30,34 +30,33 @@ EXPRESSIONS = [
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(jnp.float32, 2e-6), (jnp.float64, 1e-14)])
 def test_values_and_gradients(dtype, tolerance):
-    program = compile_program(EXPRESSIONS, (3, 5), [x, y])
+    program = compile_program(EXPRESSIONS, [x, y])
     point = np.asarray([1.3, 0.7])
     at = dict(zip((x, y), map(sp.Float, point), strict=True))
     values = program(jnp.asarray(point, dtype))
-    assert values.shape == (3, 5)
     assert values.dtype == dtype
-    expected = np.array([float(e.evalf(30, subs=at)) for e in EXPRESSIONS]).reshape(3, 5)
+    expected = np.array([float(e.evalf(30, subs=at)) for e in EXPRESSIONS])
     np.testing.assert_allclose(values, expected, rtol=tolerance)
     slopes = jax.jacfwd(program)(jnp.asarray(point, dtype))
     expected = [[float(e.diff(s).evalf(30, subs=at)) for s in (x, y)] for e in EXPRESSIONS]
-    np.testing.assert_allclose(slopes.reshape(15, 2), expected, rtol=5 * tolerance, atol=1e-7)
+    np.testing.assert_allclose(slopes, expected, rtol=5 * tolerance, atol=1e-7)
 
 
 def test_common_parts_are_computed_once():
-    program = compile_program([sp.sin(x * y), sp.sin(x * y) + 1, 2 * sp.sin(x * y)], (3,), [x, y])
+    program = compile_program([sp.sin(x * y), sp.sin(x * y) + 1, 2 * sp.sin(x * y)], [x, y])
     assert sum(operation.name == "sin" for operation in program.operations) == 1
 
 
 def test_equal_programs_share_their_compilation():
-    one, two = (compile_program([x + sp.sin(y)], (1,), [x, y]) for _ in range(2))
+    one, two = (compile_program([x + sp.sin(y)], [x, y]) for _ in range(2))
     assert one == two
     assert one is not two
     assert hash(one) == hash(two)
-    assert one != compile_program([x + sp.cos(y)], (1,), [x, y])
+    assert one != compile_program([x + sp.cos(y)], [x, y])
 
 
 def test_a_bad_value_stays_in_its_place():
-    program = compile_program([sp.log(x), y], (2,), [x, y])
+    program = compile_program([sp.log(x), y], [x, y])
     values = program(jnp.asarray([-1.0, 2.0]))
     assert np.isnan(values[0])
     assert values[1] == 2

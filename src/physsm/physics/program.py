@@ -5,7 +5,7 @@ The list is plain data: it can be compared and hashed, needs no SymPy to run, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial, reduce
 
@@ -39,33 +39,28 @@ class Operation:
 
 @dataclass(frozen=True)
 class Program:
-    """Functions of `n_inputs` numbers whose values make an array of `shape`."""
+    """Functions of several numbers; `outputs` says which operations hold their values."""
 
-    n_inputs: int
     operations: tuple[Operation, ...]
     outputs: tuple[int, ...]
-    shape: tuple[int, ...]
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        key = (self.n_inputs, self.operations, self.outputs, self.shape)
-        object.__setattr__(self, "_hash", hash(key))
+        object.__setattr__(self, "_hash", hash((self.operations, self.outputs)))
 
     def __hash__(self) -> int:
         return self._hash  # computed once: jit asks for it at every call
 
-    def __call__(self, inputs: Float[Array, " n"]) -> Float[Array, "..."]:
+    def __call__(self, inputs: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
         """Evaluate at one point; `vmap` for many."""
         return _run(self, inputs)
 
 
-def compile_program(
-    expressions: Sequence[sp.Expr], shape: tuple[int, ...], symbols: Iterable[sp.Symbol]
-) -> Program:
-    """Compile `expressions` of `symbols`; the values fill an array of `shape` row by row."""
+def compile_program(expressions: Iterable[sp.Expr], symbols: Iterable[sp.Symbol]) -> Program:
+    """Compile `expressions` of `symbols`."""
     writer = _Writer(symbols)
     outputs = tuple(writer.slot(expression) for expression in expressions)
-    return Program(len(writer.positions), tuple(writer.operations), outputs, shape)
+    return Program(tuple(writer.operations), outputs)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -74,8 +69,8 @@ def _run(program: Program, inputs: Array) -> Array:
     for operation in program.operations:
         values.append(_apply(operation, [values[i] for i in operation.inputs], inputs))
     if not program.outputs:
-        return jnp.zeros(program.shape, inputs.dtype)
-    return jnp.stack([values[i] for i in program.outputs]).reshape(program.shape)
+        return jnp.zeros(0, inputs.dtype)
+    return jnp.stack([values[i] for i in program.outputs])
 
 
 def _apply(operation: Operation, arguments: list[Array], inputs: Array) -> Array:

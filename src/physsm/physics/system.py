@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,9 +16,28 @@ from physsm.physics.bounds import Bounds
 from physsm.physics.constrain import from_bounded, to_bounded
 from physsm.physics.program import Program, compile_program
 from physsm.physics.read import load_structure, parse_structure, read_structure
-from physsm.physics.structure import Entries, Overlap, Structure, Unknown
+from physsm.physics.structure import Overlap, Structure, Unknown
 
 Vector = Array | np.ndarray
+
+
+@dataclass(frozen=True)
+class _Matrices:
+    """A and B as a program for the entries that are not zero, and where these go in [A B]."""
+
+    program: Program
+    places: tuple[int, ...]
+    rows: int
+    columns: int
+
+    def evaluate(self, inputs: Array) -> tuple[Array, Array]:
+        flat = jnp.zeros(self.rows * self.columns, inputs.dtype)
+        # Sorted and unique places: then the gradient of this scatter is a plain gather.
+        flat = flat.at[np.asarray(self.places, int)].set(
+            self.program(inputs), unique_indices=True, indices_are_sorted=True
+        )
+        matrices = flat.reshape(self.rows, self.columns)
+        return matrices[:, : self.rows], matrices[:, self.rows :]
 
 
 class System(eqx.Module):
@@ -34,17 +54,15 @@ class System(eqx.Module):
 
     structure: Structure = eqx.field(static=True)
     _lift: Program = eqx.field(static=True)
-    _known: Program = eqx.field(static=True)
-    _full: Program = eqx.field(static=True)
+    _known: _Matrices = eqx.field(static=True)
+    _full: _Matrices = eqx.field(static=True)
 
     def __init__(self, structure: Structure):
         self.structure = structure
-        d, m = len(structure.names), len(structure.controls)
         inputs = (*structure.states, *structure.physics.controls)
-        self._lift = compile_program(structure.extended, (d,), structure.states)
-        self._known = compile_program(_flat(structure, known_only=True), (d, d + m), inputs)
-        everything = (*inputs, *structure.symbols)
-        self._full = compile_program(_flat(structure, known_only=False), (d, d + m), everything)
+        self._lift = compile_program(structure.extended, structure.states)
+        self._known = _compile_matrices(structure, inputs, known_only=True)
+        self._full = _compile_matrices(structure, (*inputs, *structure.symbols), known_only=False)
 
     @classmethod
     def parse(cls, text: str) -> System:
@@ -157,11 +175,11 @@ class System(eqx.Module):
 
     def A_known(self, z_ext: Float[Vector, " d"], u: Float[Vector, " m"]) -> Float[Array, "d d"]:
         """A without its unknown parts."""
-        return self._known(self._inputs(z_ext, u))[:, : len(self.names)]
+        return self._known.evaluate(self._inputs(z_ext, u))[0]
 
     def B_known(self, z_ext: Float[Vector, " d"], u: Float[Vector, " m"]) -> Float[Array, "d m"]:
         """B without its unknown parts."""
-        return self._known(self._inputs(z_ext, u))[:, len(self.names) :]
+        return self._known.evaluate(self._inputs(z_ext, u))[1]
 
     def assemble(
         self, theta: Float[Vector, " k"], z_ext: Float[Vector, " d"], u: Float[Vector, " m"]
@@ -171,8 +189,7 @@ class System(eqx.Module):
         Entries depend on the written states, `z_ext[:n]`: lifted states are only ever columns.
         """
         theta = _vector(theta, self.unknowns, "theta", "unknown")
-        matrices = self._full(jnp.concatenate([self._inputs(z_ext, u), theta]))
-        return matrices[:, : len(self.names)], matrices[:, len(self.names) :]
+        return self._full.evaluate(jnp.concatenate([self._inputs(z_ext, u), theta]))
 
     def drift(
         self, theta: Float[Vector, " k"], z: Float[Vector, " n"], u: Float[Vector, " m"]
@@ -218,20 +235,18 @@ def _vector(value: Vector, members: Sequence[object], name: str, of_what: str) -
     return vector if is_real else vector.astype(jnp.result_type(float))
 
 
-def _flat(structure: Structure, known_only: bool) -> list[sp.Expr]:
-    """All entries of [A B], row by row."""
-    d, m = len(structure.names), len(structure.controls)
-
-    def value(entries: Entries, place: tuple[int, int]) -> sp.Expr:
-        if place not in entries:
-            return sp.S.Zero
-        entry = entries[place]
-        if known_only:
-            return entry.known
-        return sp.Add(entry.known, *(s * factor for s, factor in entry.factors.items()))
-
-    return [
-        value(structure.A, (i, j)) if j < d else value(structure.B, (i, j - d))
-        for i in range(d)
-        for j in range(d + m)
-    ]
+def _compile_matrices(
+    structure: Structure, symbols: Sequence[sp.Symbol], known_only: bool
+) -> _Matrices:
+    rows = len(structure.names)
+    columns = rows + len(structure.controls)
+    values: dict[int, sp.Expr] = {}
+    for offset, entries in ((0, structure.A), (rows, structure.B)):
+        for (i, j), entry in entries.items():
+            unknown = [] if known_only else [s * factor for s, factor in entry.factors.items()]
+            value = sp.Add(entry.known, *unknown)
+            if value != 0:
+                values[i * columns + offset + j] = value
+    places = tuple(sorted(values))
+    program = compile_program([values[place] for place in places], symbols)
+    return _Matrices(program, places, rows, columns)
