@@ -1,6 +1,8 @@
 """Strict arrays in all tests: shapes checked at run time, no silent promotion or broadcasting."""
 
 import jax
+import jaxtyping
+import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
@@ -12,3 +14,11 @@ install_import_hook("physsm", "beartype.beartype")
 
 settings.register_profile("physsm", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("physsm")
+
+
+@pytest.fixture
+def without_type_checks():
+    """As for a user: elsewhere, the tests check all types and shapes before the code does."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

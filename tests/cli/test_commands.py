@@ -33,6 +33,20 @@ def test_help_lists_the_commands():
     assert physsm().returncode == 2
 
 
+def test_standard_input_and_module(tmp_path):
+    (tmp_path / "pendulum").write_text("x' = nonsense")  # a file does not shadow a built-in name
+    assert physsm("explain", "pendulum", cwd=tmp_path).returncode == 0
+    result = subprocess.run(
+        [sys.executable, "-m", "physsm", "explain", "-", "--json"],
+        input="x' = ?rate*x\n0 <= ?rate <= 2",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    (unknown,) = json.loads(result.stdout)["unknowns"]
+    assert (unknown["name"], unknown["lower"], unknown["upper"]) == ("rate", 0, 2)
+
+
 def test_version():
     assert physsm("--version").stdout.startswith("physsm 0.")
 
@@ -42,6 +56,8 @@ def test_systems():
     rows = json.loads(physsm("systems", "--json").stdout)
     assert [row["name"] for row in rows] == system_names()
     assert all(row["name"] in table and row["summary"] in table for row in rows)
+    narrow = physsm("systems", env={"COLUMNS": "60", "FORCE_COLOR": "1"}).stdout
+    assert all(row["name"] in narrow for row in rows)
     quadrotor = next(row for row in rows if row["name"] == "quadrotor")
     assert quadrotor == quadrotor | {"states": 10, "extended": 11, "controls": 7, "unknowns": 50}
 

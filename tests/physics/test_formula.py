@@ -58,3 +58,16 @@ def test_products_and_sums():
 def test_latex_keeps_decimals():
     assert to_latex(sp.Rational("9.81") * sp.sin(x)) == r"9.81 \sin{\left(x \right)}"
     assert to_latex(x / 3) == r"\frac{x}{3}"
+    assert to_latex(sp.Rational("1e-6") * x) == r"10^{-6} x"
+    assert to_latex(-sp.Rational("3e-5") * x) == r"-3 \cdot 10^{-5} x"
+
+
+@pytest.mark.parametrize(
+    ("name", "latex"),
+    [
+        ("x", "x"), ("theta", r"\theta"), ("v_x", "v_{x}"), ("rpm1", r"\mathrm{rpm}_{1}"),
+        ("inv_inertia", r"\mathrm{inv}_{\mathrm{inertia}}"), ("h1_max", r"h_{1,\mathrm{max}}"),
+    ],
+)  # fmt: skip
+def test_words_are_upright_in_latex(name, latex):
+    assert to_latex(sp.Symbol(name)) == latex

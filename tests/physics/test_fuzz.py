@@ -11,6 +11,8 @@ from tests.physics.mutate import EVERYTHING, mutated_texts
 
 LIMIT_SECONDS = 0.1
 
+pytestmark = pytest.mark.usefixtures("without_type_checks")  # they take time, too
+
 
 def outcome(text: str) -> str:
     try:
@@ -29,7 +31,7 @@ def seconds(text: str) -> float:
 def is_slow(text: str) -> bool:
     """Whether parsing takes long each time it is tried, even from scratch (not: once, because
     memory happened to be tidied up in the middle)."""
-    for _ in range(3):
+    for _ in range(5):
         clear_cache()
         gc.collect()
         if seconds(text) < LIMIT_SECONDS:

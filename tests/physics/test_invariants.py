@@ -42,6 +42,12 @@ def numeric_invariants(system: System) -> np.ndarray:
         ("a' = 3\nb' = -3", ["a + b"]),
         ("x' = ?k*x\ny' = log(x)", []),
         ("x' = sqrt(2)*y\ny' = -sqrt(2)*y", ["x + y"]),
+        ("S' = -?k*E*S + ?r*C\nE' = -?k*E*S + ?r*C\nC' = ?k*E*S - ?r*C", ["S + C", "E + C"]),
+        (
+            "S' = -?b*I*S\nI' = ?b*I*S - ?g*I\nR' = 0.99*?g*I\nD' = 0.01*?g*I",
+            ["S + I + R + D", "99*S + 99*I + 100*R"],
+        ),
+        ("x' = 2*?k\ny' = exp(-1.2)*?k", ["x - 6.64023*y"]),
     ],
 )
 def test_known_cases(text, expected):
@@ -81,3 +87,20 @@ def test_closed_exchange_keeps_the_total(flows):
         assert np.linalg.matrix_rank(weights) == len(weights) == len(null_space)
         ones = np.ones(3)
         assert np.allclose(np.linalg.lstsq(weights.T, ones, rcond=None)[0] @ weights, ones)
+
+
+def test_numbers_that_differ_by_rounding_give_plain_weights():
+    system = System.parse("constant r = sqrt(2)\nx' = -2*?k*x\ny' = r*r*?k*x")
+    assert system.invariants == ("x + y",)
+    assert np.abs(system.invariant_weights).max() < 2
+
+
+def test_conservation_lost_by_the_order_of_factors_is_reported():
+    lost = System.parse("S' = -?b*S*I\nI' = ?b*I*S - ?g*I\nR' = ?g*I")
+    assert lost.invariants == ()
+    (warning,) = lost.warnings
+    assert "the equations conserve S + I + R, but the matrices do not" in warning
+    assert lost.structure.is_unique
+    kept = System.parse("S' = -?b*S*I\nI' = ?b*S*I - ?g*I\nR' = ?g*I")
+    assert kept.invariants == ("S + I + R",)
+    assert kept.warnings == ()

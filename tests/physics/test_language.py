@@ -1,7 +1,6 @@
 """What each part of the language means."""
 
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -159,14 +158,6 @@ def test_repr_is_short():
     )
 
 
-@pytest.fixture
-def without_type_checks():
-    """As for a user: the tests check all types and shapes before the code does."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
 @pytest.mark.usefixtures("without_type_checks")
 def test_wrong_shapes_are_refused():
     """Out-of-range indices would be clamped by JAX without a word."""
@@ -191,3 +182,42 @@ def test_whole_numbers_become_real_ones():
     system = System.parse("x' = -0.5*x")
     A, _ = system.assemble(np.zeros(0), np.array([2]), np.zeros(0))
     assert A == -0.5
+
+
+@pytest.mark.usefixtures("without_type_checks")
+def test_complex_numbers_are_refused():
+    with pytest.raises(TypeError, match="z holds complex numbers"):
+        System.load("vehicle").lift(np.ones(6, complex))
+
+
+def test_theta_by_name():
+    system = System.load("sir_conserving")
+    np.testing.assert_array_equal(system.theta({"gamma": 0.1, "beta": 0.3}), [0.3, 0.1])
+    assert System.load("vehicle").theta(
+        dict.fromkeys((u.name for u in System.load("vehicle").unknowns), 1.0)
+    ).shape == (14,)
+    with pytest.raises(ValueError, match="no value for the unknown gamma"):
+        system.theta({"beta": 0.3})
+    with pytest.raises(ValueError, match="there is no unknown 'gama': did you mean gamma"):
+        system.theta({"beta": 0.3, "gamma": 1.0, "gama": 0.1})
+
+
+def test_names_in_a_list_share_a_bound():
+    system = System.parse("x' = ?a*x + ?b*y + ?c\ny' = x\n?a, ?b >= 0, ?c <= 1\nstate x, y >= -1")
+    assert [u.constraint for u in system.unknowns] == ["a >= 0", "b >= 0", "c <= 1"]
+    assert [b.lower for b in system.state_bounds] == [-1, -1]
+
+
+def test_units_are_any_short_text():
+    system = System.parse("x' = y\ny' = -x\nunit x = kg m²/s^2, y = °C")
+    assert system.units == {"x": "kg m²/s^2", "y": "°C"}
+
+
+def test_sine_of_pi_is_zero():
+    assert describe(System.parse("x' = sin(pi)*x + y\ny' = x").structure)["known_A"][0][0] == "0"
+
+
+def test_notes_name_controls_that_no_equation_uses():
+    system = System.parse("control u, w, q\nx' = -?k*x + [w]*x + q")
+    (note,) = system.structure.notes
+    assert note == "no equation uses the control u: it only informs the unknowns"

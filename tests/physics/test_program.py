@@ -1,12 +1,15 @@
 """Compiled programs against SymPy's own arbitrary-precision evaluation."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import sympy as sp
 
-from physsm.physics.program import compile_program
+from physsm.physics.compiled import evaluate
+from physsm.physics.program import compile_program, run_program
 
 x, y = sp.symbols("x y")
 EXPRESSIONS = [
@@ -33,11 +36,11 @@ def test_values_and_gradients(dtype, tolerance):
     program = compile_program(EXPRESSIONS, [x, y])
     point = np.asarray([1.3, 0.7])
     at = dict(zip((x, y), map(sp.Float, point), strict=True))
-    values = program(jnp.asarray(point, dtype))
+    values = evaluate(program, jnp.asarray(point, dtype))
     assert values.dtype == dtype
     expected = np.array([float(e.evalf(30, subs=at)) for e in EXPRESSIONS])
     np.testing.assert_allclose(values, expected, rtol=tolerance)
-    slopes = jax.jacfwd(program)(jnp.asarray(point, dtype))
+    slopes = jax.jacfwd(partial(evaluate, program))(jnp.asarray(point, dtype))
     expected = [[float(e.diff(s).evalf(30, subs=at)) for s in (x, y)] for e in EXPRESSIONS]
     np.testing.assert_allclose(slopes, expected, rtol=5 * tolerance, atol=1e-7)
 
@@ -57,6 +60,15 @@ def test_equal_programs_share_their_compilation():
 
 def test_a_bad_value_stays_in_its_place():
     program = compile_program([sp.log(x), y], [x, y])
-    values = program(jnp.asarray([-1.0, 2.0]))
+    values = evaluate(program, jnp.asarray([-1.0, 2.0]))
     assert np.isnan(values[0])
     assert values[1] == 2
+
+
+def test_numpy_and_jax_agree():
+    program = compile_program(EXPRESSIONS, [x, y])
+    points = np.linspace([0.5, 0.6], [2.0, 1.5], 7)
+    by_numpy = np.stack(
+        [np.broadcast_to(v, 7) for v in run_program(program, list(points.T), np)], axis=1
+    )
+    np.testing.assert_allclose(jax.vmap(partial(evaluate, program))(points), by_numpy, rtol=1e-12)

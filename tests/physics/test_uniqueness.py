@@ -62,6 +62,7 @@ def test_one_unknown_with_two_factors_on_one_entry_is_no_overlap():
         ("unknown ?a, ?b constant", ("y", "2*y"), False),
         ("unknown ?a, ?b constant", ("(1 + y)**2", "[1 + 2*y + y*y]"), False),
         ("unknown ?a constant", ("1", "y"), False),
+        ("", ("1", "y"), False),
     ],
 )
 def test_constants_with_different_factors_can_be_told_apart(kinds, factors, harmless):
@@ -76,3 +77,33 @@ def test_rows_that_follow_by_the_chain_rule_are_harmless():
     assert {o.row for o in system.overlaps} == {"sin(x)", "cos(x)"}
     assert all(o.harmless and "chain rule" in o.message for o in system.overlaps)
     assert system.warnings == ()
+
+
+COMPARTMENTS = """
+constant sigma = 0.2, birth = 0.01
+S' = birth - ?beta*I*S - birth*S
+E' = ?beta*I*S - sigma*E
+I' = sigma*E - ?gamma*I - ?mu*I
+R' = ?gamma*I
+D' = ?mu*I
+"""
+
+
+def test_other_entries_tell_tied_unknowns_apart():
+    """gamma and mu share (I, I) but stand alone in (R, I) and (D, I); so does beta in (E, S)."""
+    system = System.parse(COMPARTMENTS)
+    assert {(o.row, o.column) for o in system.overlaps} == {("S", "S"), ("I", "I")}
+    assert all(o.harmless for o in system.overlaps)
+    assert system.warnings == ()
+
+
+def test_a_chain_of_shared_entries_is_followed_to_its_end():
+    solvable = System.parse("x' = ?a*x + ?b*x\ny' = ?b*y + ?c*y\nz' = ?c*z")
+    assert solvable.warnings == ()
+    open_ended = System.parse("x' = ?a*x + ?b*x\ny' = ?b*y + ?c*y\nz' = ?d*z")
+    assert len(open_ended.warnings) == 2
+
+
+def test_advice_does_not_repeat_what_is_declared():
+    (warning,) = System.parse("x' = ?a*x + 2*?b*x\nunknown ?a, ?b constant").warnings
+    assert "if they are numbers" not in warning

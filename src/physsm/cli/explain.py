@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -10,7 +11,10 @@ from physsm.cli.output import show, show_json, show_plain
 
 def explain(
     system: Annotated[
-        str, typer.Argument(metavar="NAME|FILE", help="A built-in system or a .phys file.")
+        str,
+        typer.Argument(
+            metavar="NAME|FILE", help="A built-in system, a .phys file, or - for standard input."
+        ),
     ],
     latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX formula.")] = False,
     json: Json = False,
@@ -18,11 +22,14 @@ def explain(
 ) -> None:
     """Show what a physics text becomes: lifted equations, matrices, unknowns, guarantees."""
     from physsm.physics import explain as explanation
-    from physsm.physics.read import find_structure
+    from physsm.physics.read import find_structure, parse_structure
 
     if latex and json:
         raise typer.BadParameter("choose one of --latex and --json")
-    structure = find_structure(system)
+    if system == "-":
+        structure = parse_structure(sys.stdin.read(), "standard input")
+    else:
+        structure = find_structure(system)
     if json:
         show_json(explanation.describe(structure))
     elif latex:

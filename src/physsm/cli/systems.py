@@ -27,8 +27,12 @@ def systems(json: Json = False, debug: Debug = False) -> None:
         show_json(rows)
         return
     table = Table(box=None, header_style="bold")
-    for heading in rows[0]:
-        table.add_column(heading, justify="left" if heading in ("name", "summary") else "right")
+    for heading in ("name", "states", "lifted to", "unknowns", "summary"):
+        is_text = heading in ("name", "summary")
+        table.add_column(
+            heading, justify="left" if is_text else "right", no_wrap=heading != "summary"
+        )
     for row in rows:
-        table.add_row(*map(str, row.values()))
+        shown = ("name", "states", "extended", "unknowns", "summary")
+        table.add_row(*(str(row[key]) for key in shown))
     show(table)

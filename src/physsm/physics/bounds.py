@@ -66,7 +66,7 @@ def read_bounds(part: Statement, scope: Scope, of_states: bool) -> tuple[str, Bo
     rising = [isinstance(operator, ast.Lt | ast.LtE) for operator in tree.ops]
     subjects = [i for i, side in enumerate(sides) if _is_subject(side, scope, of_states)]
     if len(subjects) != 1 or len(sides) > 3 or (len(sides) == 3 and subjects != [1]):
-        part.fail("this is not a bound", expected=expected)
+        part.fail("this is not a bound", expected=expected, hint=_misread(sides, scope, of_states))
     if len(rising) == 2 and rising[0] != rising[1]:
         part.fail("the two comparisons point in different directions", expected=expected)
     subject = subjects[0]
@@ -83,6 +83,17 @@ def read_bounds(part: Statement, scope: Scope, of_states: bool) -> tuple[str, Bo
     return name, Bounds(**limits), span
 
 
+def _misread(sides: list[ast.expr], scope: Scope, of_states: bool) -> str | None:
+    """What a name that is no unknown may have been meant to be."""
+    for side in sides:
+        if isinstance(side, ast.Name) and not of_states:
+            if side.id in scope.states:
+                return f"for a bound of a state write state {side.id} >= 0"
+            if any(symbol.name == f"?{side.id}" for symbol in scope.unknowns):
+                return f"did you mean ?{side.id}?"
+    return None
+
+
 def _is_subject(node: ast.expr, scope: Scope, of_states: bool) -> bool:
     if not isinstance(node, ast.Name):
         return False
@@ -92,4 +103,5 @@ def _is_subject(node: ast.expr, scope: Scope, of_states: bool) -> bool:
 def _limit(part: Statement, node: ast.expr, scope: Scope) -> float:
     span = node_span(part, node)
     text = ast.get_source_segment("(" + part.text + "\n)", node) or ""
-    return float(read_number(Statement(part.source, text, span.line, span.column), scope))
+    limit = Statement(part.source, text, span.line, span.column)
+    return float(read_number(limit, Scope(constants=scope.constants)))

@@ -11,6 +11,8 @@ from jaxtyping import Array, Float
 
 from physsm.physics.bounds import Bounds
 
+_EDGE = 15.0  # softplus(-15) and sigmoid(-15) are about 3e-7
+
 
 def to_bounded(raw: Float[Array, " k"], bounds: Sequence[Bounds]) -> Float[Array, " k"]:
     """Map each number into its interval: softplus for one bound, a scaled sigmoid for two."""
@@ -24,14 +26,19 @@ def to_bounded(raw: Float[Array, " k"], bounds: Sequence[Bounds]) -> Float[Array
 
 
 def from_bounded(value: Float[Array, " k"], bounds: Sequence[Bounds]) -> Float[Array, " k"]:
-    """The inverse of `to_bounded`. A value on a bound or outside is taken as just inside."""
+    """The inverse of `to_bounded`.
+
+    A value on a bound or beyond has no inverse; it is taken as one just inside, near enough to the
+    bound for most purposes and far enough for gradients not to vanish.
+    """
     lower, upper, has_lower, has_upper = _limits(bounds, value.dtype)
-    tiny = jnp.finfo(value.dtype).tiny
     distance = jnp.where(has_lower, value - lower, upper - value)
-    one_sided = _inverse_softplus(jnp.maximum(distance, tiny))
-    epsilon = jnp.finfo(value.dtype).epsneg
-    share = jnp.clip((value - lower) / (upper - lower), tiny, 1 - epsilon)
-    between = jnp.log(share) - jnp.log1p(-share)
+    inside = jnp.where(distance > 0, distance, 1)
+    one_sided = jnp.where(distance > 0, _inverse_softplus(inside), -_EDGE)
+    share = (value - lower) / (upper - lower)
+    inner = jnp.where((share > 0) & (share < 1), share, 0.5)
+    between = jnp.log(inner) - jnp.log1p(-inner)
+    between = jnp.where(share <= 0, -_EDGE, jnp.where(share >= 1, _EDGE, between))
     one_sided = jnp.where(has_lower | has_upper, one_sided, value)
     return jnp.where(has_lower & has_upper, between, one_sided)
 

@@ -32,6 +32,7 @@ def describe(structure: Structure) -> dict[str, Any]:
     physics = structure.physics
     return {
         "summary": physics.summary,
+        "text": structure.text,
         "states": [state.name for state in structure.states],
         "names": list(structure.names),
         "controls": list(structure.controls),
@@ -46,9 +47,10 @@ def describe(structure: Structure) -> dict[str, Any]:
         "known_A": _matrix(structure, "A", lambda entry: to_text(entry.known)),
         "known_B": _matrix(structure, "B", lambda entry: to_text(entry.known)),
         "invariants": list(structure.invariant_texts),
+        "invariant_weights": structure.invariants.tolist(),
         "unique": structure.is_unique,
         "warnings": list(structure.warnings),
-        "notes": [overlap.message for overlap in structure.overlaps if overlap.harmless],
+        "notes": list(structure.notes),
     }
 
 
@@ -80,7 +82,7 @@ def latex(structure: Structure) -> str:
 
     state = _latex_array([[to_latex(column)] for column in structure.extended])
     formula = rf"\frac{{d}}{{dt}} {state} = {_latex_array(_matrix(structure, 'A', cell))} {state}"
-    if structure.controls:
+    if structure.B:
         controls = _latex_array([[to_latex(control)] for control in structure.physics.controls])
         formula += f" + {_latex_array(_matrix(structure, 'B', cell))} {controls}"
     return formula
@@ -96,7 +98,7 @@ def render(structure: Structure, title: str) -> RenderableType:
     if structure.B:
         parts += _section("Input matrix B", _MatrixTable(structure, "B"))
     elif structure.controls:
-        parts += _section("Input matrix B", Text("zero: the controls act through the entries"))
+        parts += _section("Input matrix B", Text("zero: no term has a control as its column"))
     if structure.unknowns:
         parts += _section("Unknowns", _unknown_table(structure))
     if declared := _declared(structure):
@@ -110,6 +112,8 @@ def _describe_unknown(unknown: Unknown) -> dict[str, Any]:
         "name": unknown.name,
         "kind": unknown.kind,
         "constraint": unknown.constraint or None,
+        "lower": unknown.bounds.lower,
+        "upper": unknown.bounds.upper,
         "entries": [
             {"matrix": p.matrix, "row": p.row, "column": p.column, "factor": p.factor}
             for p in unknown.places
@@ -178,6 +182,8 @@ class _MatrixTable:
 
     def __init__(self, structure: Structure, matrix: str):
         self.has_legend = matrix == "A"
+        controls = enumerate(structure.controls, start=1)
+        self.columns = "" if matrix == "A" else ", ".join(f"{j} {name}" for j, name in controls)
         self.full = _matrix_table(structure, matrix, compact=False)
         self.compact = _matrix_table(structure, matrix, compact=True)
 
@@ -190,8 +196,10 @@ class _MatrixTable:
         wide = options.update(width=10_000)
         fits = Measurement.get(console, wide, self.full).maximum <= options.max_width
         yield self.full if fits else self.compact
+        if not fits and self.columns:
+            yield Text(f"columns: {self.columns}", style=ZERO)
         if self.has_legend:
-            yield _legend("known" if fits else "k known")
+            yield _legend("known" if fits else "k known, as in the equations above")
 
 
 def _matrix_table(structure: Structure, matrix: str, compact: bool) -> Table:
@@ -205,7 +213,7 @@ def _matrix_table(structure: Structure, matrix: str, compact: bool) -> Table:
         for j, text in enumerate(row):
             style = _style(entries.get((i, j)))
             cells.append(Text(_MARKS[style] if compact else text, style=style))
-        number = f" {i + 1}" if compact and matrix == "A" else ""
+        number = f" {i + 1}" if compact else ""
         table.add_row(Text(structure.names[i] + number), *cells)
     return table
 
@@ -255,10 +263,8 @@ def _guarantees(structure: Structure) -> list[RenderableType]:
     for text in structure.invariant_texts:
         lines.append(Text(f"{text} is conserved, whatever the unknowns are"))
     if structure.is_unique:
-        lines.append(Text("known and unknown parts do not overlap (Proposition 1)"))
-    for overlap in structure.overlaps:
-        if overlap.harmless:
-            lines.append(Text(f"note: {overlap.message}", style=ZERO))
-        else:
-            lines.append(Text(f"warning: {overlap.message}", style="bold red"))
+        disjoint = "can be told apart" if structure.overlaps else "do not overlap"
+        lines.append(Text(f"known and unknown parts {disjoint} (Proposition 1)"))
+    lines += [Text(f"warning: {message}", style="bold red") for message in structure.warnings]
+    lines += [Text(f"note: {message}", style=ZERO) for message in structure.notes]
     return lines

@@ -49,18 +49,41 @@ class _TextPrinter(StrPrinter):
         return number + text[1:] if text.startswith("1/") else f"{number}*{text}"
 
 
+def _latex_decimal(number: sp.Rational) -> str:
+    mantissa, _, exponent = decimal(number).partition("e")
+    if not exponent:
+        return mantissa
+    power = f"10^{{{int(exponent)}}}"
+    if mantissa in ("1", "-1"):
+        return mantissa.removesuffix("1") + power
+    return rf"{mantissa} \cdot {power}"
+
+
 class _LatexPrinter(LatexPrinter):
+    def _print_Symbol(self, expr: sp.Symbol, style: str = "plain") -> str:
+        """One letter and Greek names in italics, words upright; digits and what follows _ below."""
+        base, *lower = expr.name.split("_")
+        digits = base[len(base.rstrip("0123456789")) :]
+        base = base.removesuffix(digits)
+        lower = [part for part in (digits, *lower) if part]
+        text = self._word(base)
+        return f"{text}_{{{','.join(map(self._word, lower))}}}" if lower else text
+
+    def _word(self, word: str) -> str:
+        if len(word) <= 1 or word.isdigit():
+            return word
+        translated = super()._print_Symbol(sp.Symbol(word))
+        return translated if translated.startswith("\\") else rf"\mathrm{{{word}}}"
+
     def _print_Rational(self, expr: sp.Rational) -> str:
-        if _is_shown_as_decimal(expr):
-            return decimal(expr)
-        return super()._print_Rational(expr)
+        return _latex_decimal(expr) if _is_shown_as_decimal(expr) else super()._print_Rational(expr)
 
     def _print_Mul(self, expr: sp.Expr) -> str:
         coefficient, rest = expr.as_coeff_Mul()
         if not _is_shown_as_decimal(coefficient):
             return super()._print_Mul(expr)
         text = self.parenthesize(rest, PRECEDENCE["Mul"], strict=True)
-        return f"{decimal(coefficient)} {text}"
+        return f"{_latex_decimal(coefficient)} {text}"
 
 
 _TEXT = _TextPrinter()

@@ -2,11 +2,16 @@
 unknowns.
 
 The bilinear step keeps such a quantity exactly, whatever the unknowns are, because w·A = 0 and
-w·B = 0 make both sides of (I - dt/2 A) z' = (I + dt/2 A) z + dt B u agree along w.
+w·B = 0 make both sides of (I - dt/2 A) z' = (I + dt/2 A) z + dt B u agree along w. It does not keep
+a quantity that only the equations conserve: where one product is written as x*y here and as -y*x
+there, the two terms cancel in the sum but stand in different columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations
 from math import comb, gcd, lcm, prod
 
 import numpy as np
@@ -17,32 +22,50 @@ from sympy.polys.matrices import DomainMatrix
 from physsm.physics.structure import Entries
 
 MAX_EXPANDED_TERMS = 100
+_MAX_WHOLE_WEIGHT = 10**6
+_MAX_COMBINED = 12
+
+# A condition on the weights: the coefficients, by row, of one function that must cancel.
+Condition = tuple[object, int, sp.Rational]
+Vector = tuple[Fraction, ...]
 
 
-def linear_invariants(extended: tuple[sp.Expr, ...], A: Entries, B: Entries) -> np.ndarray:
-    """Rows of weights over the extended state, in small whole numbers; the state 1 is left out.
+def matrix_invariants(extended: Sequence[sp.Expr], A: Entries, B: Entries) -> np.ndarray:
+    """What the matrices conserve: weights over the extended state, a row each, without the state 1.
 
     Functions that only an identity relates (sin² + cos² = 1) count as independent, so a quantity
     that rests on one is not found; none that is found is wrong.
     """
-    free = [i for i, column in enumerate(extended) if column != 1]
-    position = {i: k for k, i in enumerate(free)}
-    equations: dict[object, dict[int, object]] = {}
-    for matrix, entries in (("A", A), ("B", B)):
-        for (i, j), entry in entries.items():
-            for unknown, value in entry.parts():
-                for monomial, coefficient in monomials(value).items():
-                    equation = equations.setdefault((matrix, j, unknown, monomial), {})
-                    equation[position[i]] = QQ(coefficient.p, coefficient.q)
-    rows = dict(enumerate(equations.values()))
-    matrix = DomainMatrix(rows, (len(rows), len(free)), QQ)
-    weights = np.zeros((0, len(extended)))
-    basis = matrix.nullspace().to_Matrix().tolist() if rows else sp.eye(len(free)).tolist()
-    for vector in basis:
-        row = np.zeros(len(extended))
-        row[free] = _whole_numbers(vector)
-        weights = np.vstack([weights, row])
-    return weights
+
+    def conditions() -> Iterator[Condition]:
+        for matrix, entries in (("A", A), ("B", B)):
+            for (i, j), entry in entries.items():
+                for unknown, value in entry.parts():
+                    for product, coefficient in monomials(value).items():
+                        yield (matrix, j, unknown, product), i, coefficient
+
+    rows = [i for i, column in enumerate(extended) if column != 1]
+    return _weights(conditions(), rows, len(extended))
+
+
+def equation_invariants(
+    n_states: int,
+    extended: Sequence[sp.Expr],
+    controls: Sequence[sp.Symbol],
+    A: Entries,
+    B: Entries,
+) -> np.ndarray:
+    """What the written equations conserve: weights as above, zero for lifted states."""
+
+    def conditions() -> Iterator[Condition]:
+        for entries, columns in ((A, extended), (B, controls)):
+            for (i, j), entry in entries.items():
+                if i < n_states:
+                    for unknown, value in entry.parts():
+                        for product, coefficient in monomials(value * columns[j]).items():
+                            yield (unknown, product), i, coefficient
+
+    return _weights(conditions(), list(range(n_states)), len(extended))
 
 
 def monomials(value: sp.Expr) -> dict[sp.Expr, sp.Rational]:
@@ -72,10 +95,59 @@ def _expanded_size(value: sp.Expr) -> int:
     return min(size, MAX_EXPANDED_TERMS + 1)
 
 
-def _whole_numbers(vector: list[sp.Rational]) -> list[float]:
-    """Clear denominators and common factors; make the first weight positive."""
-    scale = lcm(*(int(number.q) for number in vector))
+def _weights(conditions: Iterator[Condition], rows: list[int], size: int) -> np.ndarray:
+    position = {row: k for k, row in enumerate(rows)}
+    equations: dict[object, dict[int, object]] = {}
+    for key, row, coefficient in conditions:
+        equation = equations.setdefault(key, {})
+        number = QQ(coefficient.p, coefficient.q)
+        equation[position[row]] = equation.get(position[row], QQ(0)) + number  # type: ignore[operator]
+    basis = _null_space(list(equations.values()), len(rows))
+    weights = np.zeros((len(basis), size))
+    for k, vector in enumerate(_natural_basis(basis)):
+        weights[k, rows] = vector
+    return weights
+
+
+def _null_space(equations: list[dict[int, object]], size: int) -> list[Vector]:
+    if not equations:
+        return [tuple(Fraction(i == j) for j in range(size)) for i in range(size)]
+    sparse = {i: {j: v for j, v in row.items() if v} for i, row in enumerate(equations)}
+    matrix = DomainMatrix(sparse, (len(equations), size), QQ)
+    return [
+        tuple(Fraction(int(number.p), int(number.q)) for number in vector)
+        for vector in matrix.nullspace().to_Matrix().tolist()
+    ]
+
+
+def _natural_basis(basis: list[Vector]) -> list[list[float]]:
+    """Of many combinations, those that a person would name: S + I + R rather than S - E + P."""
+    candidates = list(basis)
+    if len(basis) <= _MAX_COMBINED:
+        for one, two in combinations(basis, 2):
+            candidates.append(tuple(a + b for a, b in zip(one, two, strict=True)))
+            candidates.append(tuple(a - b for a, b in zip(one, two, strict=True)))
+    vectors = sorted((_normalised(vector) for vector in candidates), key=_strangeness)
+    chosen: list[list[float]] = []
+    for vector in vectors:
+        trial = np.array([*chosen, vector])
+        trial /= np.abs(trial).max(axis=1, keepdims=True)
+        if len(chosen) < len(basis) and np.linalg.matrix_rank(trial) == len(trial):
+            chosen.append(vector)
+    return sorted(chosen, key=lambda vector: [weight == 0 for weight in vector])
+
+
+def _strangeness(vector: list[float]) -> tuple[bool, float, int]:
+    return min(vector) < 0, max(map(abs, vector)), sum(weight != 0 for weight in vector)
+
+
+def _normalised(vector: Vector) -> list[float]:
+    """Small whole numbers if there are such, else a first weight of one."""
+    scale = lcm(*(number.denominator for number in vector))
     whole = [int(number * scale) for number in vector]
     divisor = gcd(*whole) or 1
-    first = next(number for number in whole if number)
-    return [float(number // divisor if first > 0 else -number // divisor) for number in whole]
+    first = next(number for number in vector if number)
+    sign = 1 if first > 0 else -1
+    if max(map(abs, whole)) // divisor <= _MAX_WHOLE_WEIGHT:
+        return [float(sign * number // divisor) for number in whole]
+    return [float(number / first) for number in vector]

@@ -23,7 +23,7 @@ def system_text(name: str) -> str:
     if name not in names:
         raise PhysicsError(
             f"there is no built-in system {name!r}",
-            expected="one of " + ", ".join(names) + ", or a file that ends in .phys",
-            hint=did_you_mean(name, names),
+            expected="one of " + ", ".join(names),
+            hint=did_you_mean(name, names) or "a file of your own must end in .phys",
         )
     return (files("physsm.physics") / "systems" / f"{name}.phys").read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ import sympy as sp
 from physsm._errors import PhysicsError
 from physsm.physics.expression import Product
 from physsm.physics.formula import to_text
-from physsm.physics.invariants import linear_invariants
+from physsm.physics.invariants import equation_invariants, matrix_invariants
 from physsm.physics.parse import Equation, Physics
 from physsm.physics.scalar import is_beyond_double
 from physsm.physics.scope import is_anonymous, is_unknown
@@ -61,7 +61,8 @@ def lift(physics: Physics) -> Structure:
         unknowns=unknowns,
         A=A,
         B=B,
-        invariants=linear_invariants(extended, A, B),
+        invariants=matrix_invariants(extended, A, B),
+        written_invariants=equation_invariants(len(states), extended, physics.controls, A, B),
         overlaps=find_overlaps(physics, names, dict(zip(symbols, unknowns, strict=True)), A, B),
     )
 
@@ -174,10 +175,10 @@ def _check_numbers(physics: Physics, extended: tuple[sp.Expr, ...], entries: Ent
     for (row, _), entry in entries.items():
         for _, value in entry.parts():
             if any(is_beyond_double(number) for number in value.atoms(sp.Rational)):
-                raise PhysicsError(
+                physics.source.fail(
                     f"a number in the row of {to_text(extended[row])} is too large or too finely "
                     "divided",
-                    path=physics.source.path,
+                    physics.equations[min(row, len(physics.equations) - 1)].span,
                 )
 
 

@@ -15,7 +15,7 @@ from physsm.physics.expression import Product, read_products
 from physsm.physics.scalar import read_number
 from physsm.physics.scope import Scope, is_anonymous
 from physsm.physics.source import Source, Statement, statements
-from physsm.physics.tokens import check_name
+from physsm.physics.tokens import FUNCTIONS, check_name
 
 Kind = Literal["varying", "constant", "per series"]
 
@@ -64,7 +64,7 @@ def parse(source: Source) -> Physics:
 
 _EQUATION = re.compile(r"(\w+)\s*'\s*=", re.ASCII)
 _KEYWORDS = ("control", "constant", "observe", "state", "unknown", "unit")
-_UNIT = re.compile(r"[A-Za-z0-9 /*().+-]+")
+_MAX_UNIT_CHARACTERS = 40
 
 
 class _Parser:
@@ -86,6 +86,7 @@ class _Parser:
             Equation(state, tuple(read_products(text, self.scope)), span)
             for state, text, span in self.right_sides
         )
+        self.check_unknown_names()
         for check in self.postponed:  # what needs all names and unknowns to be known
             check()
         if not equations:
@@ -149,8 +150,12 @@ class _Parser:
     def read_unit(self, rest: Statement) -> None:
         for part in rest.split():
             name, unit = _assignment(part, "unit omega = rad/s")
-            if not _UNIT.fullmatch(unit.text):
-                unit.fail(f"{unit.text!r} is not a unit", expected="a unit, such as m/s")
+            if (
+                not unit.text
+                or len(unit.text) > _MAX_UNIT_CHARACTERS
+                or not unit.text.isprintable()
+            ):
+                unit.fail("this is not a unit", expected="a short text, such as m/s")
             if name.text in self.units:
                 name.fail(f"{name.text!r} already has a unit")
             self.units[name.text] = unit.text
@@ -173,6 +178,8 @@ class _Parser:
     def check_known(self, name: Statement, known: list[str], what: str) -> None:
         if name.text in known:
             return
+        if re.search(r"\w\s+\w", name.text):
+            name.fail(f"{name.text!r} is not a {what}", hint="separate names by commas")
         name.fail(
             f"{name.text!r} is not a {what}",
             expected=f"a {what} with an equation: {', '.join(known[:12])}"
@@ -184,9 +191,14 @@ class _Parser:
     def read_unknown(self, rest: Statement) -> None:
         match = re.fullmatch(r"(.*?)\s+(constant|per\s+series|varying)", rest.text, re.DOTALL)
         if not match:
+            last = re.search(r"\w*$", rest.text)
+            bound = "write the bound on a line of its own: ?name >= 0"
             rest.fail(
                 "this declaration says nothing of an unknown",
                 expected="unknown ?name constant (or: per series, varying)",
+                hint=bound
+                if re.search("[<>]", rest.text)
+                else did_you_mean(last.group() if last else "", ("constant", "varying")),
             )
         kind: Kind = "per series" if match.group(2).startswith("per") else match.group(2)  # type: ignore[assignment]
         for part in rest.part(*match.span(1)).split():
@@ -201,13 +213,37 @@ class _Parser:
         self.read_constraint(rest, of_states=True)
 
     def read_constraint(self, statement: Statement, of_states: bool = False) -> None:
-        for part in statement.split():
-            self.postponed.append(lambda part=part: self.read_one_constraint(part, of_states))
+        self.postponed.append(lambda: self.read_bound_list(statement.split(), of_states))
 
-    def read_one_constraint(self, part: Statement, of_states: bool) -> None:
-        name, bounds, span = read_bounds(part, self.scope, of_states)
+    def read_bound_list(self, parts: list[Statement], of_states: bool) -> None:
+        """Read `?a >= 0, ?b <= 1`, and `?a, ?b >= 0`, in which the names share a bound."""
+        names: list[Statement] = []
+        for part, following in zip(parts, [*parts[1:], None], strict=True):
+            if not re.search("[<>]", part.text):
+                names.append(part)
+                continue
+            name, bounds, span = read_bounds(part, self.scope, of_states)
+            is_first, is_last = part.text.startswith(name), part.text.endswith(name)
+            goes_on = following and re.match(r"\?|[A-Za-z]", following.text)
+            if (names and not is_first) or (is_last and goes_on):
+                part.fail(
+                    "it is not clear which bounds belong to which name",
+                    hint="write ?a, ?b >= 0 for a shared bound, or the bounds of each name alone",
+                )
+            for shared in names:
+                if not of_states:
+                    unknown_name(shared, shared.text)
+                self.add_bounds(shared, shared.text, bounds, of_states)
+            place = replace(part, text=name, line=span.line, column=span.column)
+            self.add_bounds(place, name, bounds, of_states)
+            names = []
+        if names:
+            names[0].fail("a bound is missing here", expected="?a, ?b >= 0")
+
+    def add_bounds(self, part: Statement, name: str, bounds: Bounds, of_states: bool) -> None:
+        span = part.whole
         if of_states:
-            self.check_state(replace(part, text=name, line=span.line, column=span.column))
+            self.check_state(part)
         old, _ = self.bounds.get(name, (Bounds(), span))
         for side in ("lower", "upper"):
             if getattr(old, side) is not None and getattr(bounds, side) is not None:
@@ -226,6 +262,17 @@ class _Parser:
             statement.fail(f"the name {name!r} is already taken in line {line}")
         self.places[name] = statement.whole
         return name
+
+    def check_unknown_names(self) -> None:
+        """Refuse ?x beside a state x: nearly always, ?*x was meant."""
+        for symbol, span in self.scope.unknowns.items():
+            name = symbol.name[1:]
+            if name in self.places or name in FUNCTIONS:
+                self.source.fail(
+                    f"the unknown ?{name} has the name of something known",
+                    span,
+                    hint=f"write ?*{name} for an unknown times {name}, or choose another name",
+                )
 
     def declared_unknowns(self) -> tuple[DeclaredUnknown, ...]:
         used = {symbol.name for symbol in self.scope.unknowns if not is_anonymous(symbol)}
@@ -259,12 +306,16 @@ def _fail_unreadable(statement: Statement, word: str) -> None:
     leibniz = re.match(r"d(\w+)\s*/\s*dt\s*=", text)
     missing_prime = re.match(r"(\w+)\s*=", text)
     if second:
-        hint = f"for a second derivative use two states: {second.group(1)}' = v and v' = ..."
+        name = second.group(1)
+        hint = f"a second derivative takes two states: {name}' = {name}_rate, {name}_rate' = ..."
     elif leibniz:
         hint = f"write {leibniz.group(1)}' = ..."
     elif missing_prime:
         name = missing_prime.group(1)
         hint = f"write {name}' = ... for an equation or constant {name} = ... for a number"
+    elif re.match(r"\?\w+\s*=", text):
+        name = text.split("=")[0].strip()[1:]
+        hint = f"for a known number write constant {name} = ..., and {name} in the equations"
     elif re.match(r"[-+*/]", text):
         hint = "to go on from the line above, put the expression in parentheses"
     elif text in _KEYWORDS:

@@ -5,27 +5,18 @@ The list is plain data: it can be compared and hashed, needs no SymPy to run, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import operator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
+from types import ModuleType
+from typing import Any
 
-import jax
-import jax.numpy as jnp
 import sympy as sp
-from jaxtyping import Array, Float
 
 Number = float | int
 
-_FUNCTIONS = {
-    "sin": jnp.sin,
-    "cos": jnp.cos,
-    "tan": jnp.tan,
-    "exp": jnp.exp,
-    "log": jnp.log,
-    "sqrt": jnp.sqrt,
-    "negative": jnp.negative,
-    "reciprocal": lambda x: 1 / x,
-}
+_FUNCTIONS = ("sin", "cos", "tan", "exp", "log", "sqrt")
 
 
 @dataclass(frozen=True)
@@ -51,10 +42,6 @@ class Program:
     def __hash__(self) -> int:
         return self._hash  # computed once: jit asks for it at every call
 
-    def __call__(self, inputs: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
-        """Evaluate at one point; `vmap` for many."""
-        return _run(self, inputs)
-
 
 def compile_program(expressions: Iterable[sp.Expr], symbols: Iterable[sp.Symbol]) -> Program:
     """Compile `expressions` of `symbols`."""
@@ -63,30 +50,32 @@ def compile_program(expressions: Iterable[sp.Expr], symbols: Iterable[sp.Symbol]
     return Program(tuple(writer.operations), outputs)
 
 
-@partial(jax.jit, static_argnums=0)
-def _run(program: Program, inputs: Array) -> Array:
-    values: list[Array] = []
+def run_program(program: Program, inputs: Sequence[Any], numpy: ModuleType) -> list[Any]:
+    """The values of a program's functions, by `numpy` (NumPy itself or `jax.numpy`).
+
+    A function that does not depend on the inputs has a plain number as its value.
+    """
+    values: list[Any] = []
     for operation in program.operations:
-        values.append(_apply(operation, [values[i] for i in operation.inputs], inputs))
-    if not program.outputs:
-        return jnp.zeros(0, inputs.dtype)
-    return jnp.stack([values[i] for i in program.outputs])
-
-
-def _apply(operation: Operation, arguments: list[Array], inputs: Array) -> Array:
-    match operation:
-        case Operation("input", number=index):
-            return inputs[index]
-        case Operation("constant", number=value):
-            return jnp.asarray(value, inputs.dtype)
-        case Operation("add"):
-            return reduce(jnp.add, arguments)
-        case Operation("multiply"):
-            return reduce(jnp.multiply, arguments)
-        case Operation("power", number=exponent):
-            return arguments[0] ** exponent
-        case Operation(name):
-            return _FUNCTIONS[name](*arguments)
+        arguments = [values[i] for i in operation.inputs]
+        match operation:
+            case Operation("input", number=index):
+                values.append(inputs[int(index)])
+            case Operation("constant", number=value):
+                values.append(value)
+            case Operation("add"):
+                values.append(reduce(operator.add, arguments))
+            case Operation("multiply"):
+                values.append(reduce(operator.mul, arguments))
+            case Operation("negative"):
+                values.append(-arguments[0])
+            case Operation("reciprocal"):
+                values.append(1 / arguments[0])
+            case Operation("power", number=exponent):
+                values.append(arguments[0] ** exponent)
+            case Operation(name):
+                values.append(getattr(numpy, name)(arguments[0]))
+    return [values[i] for i in program.outputs]
 
 
 class _Writer:

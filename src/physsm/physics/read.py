@@ -50,8 +50,7 @@ def load_structure(name: str) -> Structure:
 
 
 def find_structure(name_or_path: str) -> Structure:
-    """A file, if the argument looks like one or is one; else a built-in system."""
-    looks_like_a_file = name_or_path.endswith(".phys") or os.sep in name_or_path
-    if looks_like_a_file or os.path.isfile(name_or_path):
+    """A file, if the argument ends in .phys or holds a folder; else a built-in system."""
+    if name_or_path.endswith(".phys") or os.sep in name_or_path:
         return read_structure(name_or_path)
     return load_structure(name_or_path)

@@ -18,11 +18,21 @@ from physsm.physics.syntax import TOO_DEEP, is_unknown_node, node_span, read_tre
 from physsm.physics.tokens import FUNCTIONS, check_expression
 
 MAX_POWER = 64
+_ROUNDING = 1e-15
 MAX_NUMBER_BITS = 1000  # of numerator and denominator: what a double can hold
 
 _SYMPY = {name: getattr(sp, name) for name in FUNCTIONS}
 _MATH = {name: getattr(math, name) for name in FUNCTIONS}
 _NODES = (sp.Symbol, sp.Rational, sp.Add, sp.Mul, sp.Pow, sp.sin, sp.cos, sp.tan, sp.exp, sp.log)
+_INSTEAD_OF = {
+    "ln": "write log(x)",
+    "abs": "write [sqrt(x**2)]; its slope at zero is not defined",
+    "tanh": "write 1 - 2/(exp(2*x) + 1)",
+    "sinh": "write (exp(x) - exp(-x))/2",
+    "cosh": "write (exp(x) + exp(-x))/2",
+    "log10": "write log(x)/log(10)",
+    "pow": "write x**2",
+}
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 
 
@@ -133,12 +143,13 @@ class ScalarReader:
         name = node.func.id
         if name.startswith("_"):
             unknown = "?" + name[1:]
-            self.fail(node, f"{unknown} is an unknown, not a function", hint=f"write {unknown}*x")
+            hint = f"write ?*{name[1:]}(x)" if name[1:] in FUNCTIONS else f"write {unknown}*x"
+            self.fail(node, f"{unknown} is an unknown, not a function", hint=hint)
         if name not in _SYMPY:
             if name in self.scope.known_names():
                 hint = f"{name} is not a function: write {name}*(...) for a product"
             else:
-                hint = did_you_mean(name, FUNCTIONS)
+                hint = _INSTEAD_OF.get(name) or did_you_mean(name, FUNCTIONS)
             self.fail(node.func, f"unknown function {name!r}", expected=_function_list(), hint=hint)
         if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
             self.fail(node, f"{name} takes one argument", expected=f"{name}(x)")
@@ -146,7 +157,7 @@ class ScalarReader:
         self.refuse_unknown(
             argument,
             f"the function {self.written(node)}",
-            hint=f"let it multiply the function: write ?*{name}(x)",
+            hint="unknowns enter linearly: let one stand for the whole function, ?*x",
         )
         value = self.scalar(argument)
         if isinstance(value, sp.Rational):
@@ -164,12 +175,21 @@ class ScalarReader:
         if name in FUNCTIONS:
             self.fail(node, f"{name} needs an argument", expected=f"{name}(x)")
         names = self.scope.known_names()
-        declare = f"if {name} is a state, write its equation {name}' = ...; if not, declare it"
         self.fail(
             node,
             f"unknown name {name!r}",
             expected="one of " + ", ".join([*names[:12], "pi"]),
-            hint=did_you_mean(name, names) or declare,
+            hint=did_you_mean(name, names) or self._how_to_declare(name),
+        )
+
+    def _how_to_declare(self, name: str) -> str:
+        if not self.scope.states:  # the value of a constant or a bound
+            return "only constants that are defined above can be used here"
+        if name == "t":
+            return "for the time, write the equation t' = 1"
+        return (
+            f"a state has an equation, {name}' = ...; an input is declared by control {name}, "
+            f"a number by constant {name} = ...; an unknown is written ?{name}"
         )
 
     def _literal(self, node: ast.expr, value: int | float) -> sp.Rational:
@@ -191,7 +211,8 @@ class ScalarReader:
             self.fail(node, f"{self.written(node)} is not a real number")
         if isinstance(result, complex) or not math.isfinite(result):
             self.fail(node, f"{self.written(node)} is not a real number")
-        return exact(result)
+        # sin(pi) is zero, not the rounding error of pi.
+        return exact(0.0 if abs(result) < _ROUNDING else result)
 
     def _checked(self, node: ast.expr, value: sp.Expr) -> sp.Expr:
         """Refuse results that are no real formula or hold numbers beyond a double's range."""
@@ -217,7 +238,7 @@ class ScalarReader:
                     inner,
                     f"the unknown ?{inner.id[1:]} stands inside {where}",
                     expected="unknowns only as plain factors of a term",
-                    hint=hint or "let one unknown stand for the factor: write ?*x for ?**2*x",
+                    hint=hint or "unknowns enter linearly: let one stand for the whole factor, ?*x",
                 )
 
 

@@ -150,6 +150,8 @@ def statements(source: Source) -> Iterator[Statement]:
 
 
 def _check_characters(source: Source, code: str, number: int) -> None:
+    if re.match(r"\s*unit\s", code):  # units are labels: m², °C and the like are fine
+        return
     for index, character in enumerate(code):
         if _ALLOWED.match(character):
             continue

@@ -9,7 +9,7 @@ import numpy as np
 import sympy as sp
 
 from physsm.physics.bounds import Bounds
-from physsm.physics.formula import product_text, sum_text
+from physsm.physics.formula import sum_text
 from physsm.physics.parse import Kind, Physics
 
 
@@ -109,6 +109,7 @@ class Structure:
     A: Entries
     B: Entries
     invariants: np.ndarray
+    written_invariants: np.ndarray
     overlaps: tuple[Overlap, ...]
 
     def __eq__(self, other: object) -> bool:
@@ -133,28 +134,62 @@ class Structure:
         return tuple(control.name for control in self.physics.controls)
 
     @property
+    def is_unique(self) -> bool:
+        """Whether known and unknown parts can be told apart (Proposition 1)."""
+        return all(overlap.harmless for overlap in self.overlaps)
+
+    @property
     def warnings(self) -> tuple[str, ...]:
-        """What the author should know: entries whose parts cannot be told apart."""
-        return tuple(overlap.message for overlap in self.overlaps if not overlap.harmless)
+        """What the author should change: parts that cannot be told apart, conservation lost."""
+        ambiguous = [overlap.message for overlap in self.overlaps if not overlap.harmless]
+        lost = [
+            f"the equations conserve {text}, but the matrices do not: write equal products with "
+            "their factors in the same order in every equation"
+            for text in self.lost_invariant_texts
+        ]
+        return (*ambiguous, *lost)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the author may want to know."""
+        used = {symbol for part in self._all_parts() for symbol in part.free_symbols}
+        used |= {self.physics.controls[j] for _, j in self.B}
+        idle = [name.name for name in self.physics.controls if name not in used]
+        harmless = [overlap.message for overlap in self.overlaps if overlap.harmless]
+        if idle:
+            harmless.append(
+                f"no equation uses the control {', '.join(idle)}: it only informs the unknowns"
+            )
+        return tuple(harmless)
 
     @property
     def invariant_texts(self) -> tuple[str, ...]:
         """The invariants as sums of extended states, such as `S + I + R`."""
-        return tuple(
-            sum_text(
-                [
-                    product_text(sp.Integer(int(weight)), name)
-                    for weight, name in zip(row, self.names, strict=True)
-                    if weight
-                ]
-            )
-            for row in self.invariants
-        )
+        return tuple(self._weighted_sum(weights) for weights in self.invariants)
 
     @property
-    def is_unique(self) -> bool:
-        """Whether known and unknown parts can be told apart (Proposition 1)."""
-        return not self.warnings
+    def lost_invariant_texts(self) -> tuple[str, ...]:
+        """What the equations conserve and the matrices do not."""
+        rank = len(self.invariants)
+        return tuple(
+            self._weighted_sum(weights)
+            for weights in self.written_invariants
+            if np.linalg.matrix_rank(np.vstack([self.invariants, weights])) > rank
+        )
+
+    def _weighted_sum(self, weights: np.ndarray) -> str:
+        terms = []
+        for weight, name in zip(weights, self.names, strict=True):
+            if weight:
+                number = f"{abs(weight):.6g}"
+                term = name if number == "1" else f"{number}*{name}"
+                terms.append(f"-{term}" if weight < 0 else term)
+        return sum_text(terms)
+
+    def _all_parts(self) -> Iterator[sp.Expr]:
+        for entries in (self.A, self.B):
+            for entry in entries.values():
+                yield from (value for _, value in entry.parts())
 
     def mask(self, matrix: str) -> np.ndarray:
         """True where an unknown stands: the knowledge mask of "A" or "B"."""

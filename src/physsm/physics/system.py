@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-import sympy as sp
 from jaxtyping import Array, Float
 
+from physsm._errors import did_you_mean
 from physsm.physics.bounds import Bounds
+from physsm.physics.compiled import CompiledMatrices, compile_matrices, evaluate
 from physsm.physics.constrain import from_bounded, to_bounded
 from physsm.physics.program import Program, compile_program
 from physsm.physics.read import load_structure, parse_structure, read_structure
 from physsm.physics.structure import Overlap, Structure, Unknown
 
 Vector = Array | np.ndarray
-
-
-@dataclass(frozen=True)
-class _Matrices:
-    """A and B as a program for the entries that are not zero, and where these go in [A B]."""
-
-    program: Program
-    places: tuple[int, ...]
-    rows: int
-    columns: int
-
-    def evaluate(self, inputs: Array) -> tuple[Array, Array]:
-        flat = jnp.zeros(self.rows * self.columns, inputs.dtype)
-        # Sorted and unique places: then the gradient of this scatter is a plain gather.
-        flat = flat.at[np.asarray(self.places, int)].set(
-            self.program(inputs), unique_indices=True, indices_are_sorted=True
-        )
-        matrices = flat.reshape(self.rows, self.columns)
-        return matrices[:, : self.rows], matrices[:, self.rows :]
 
 
 class System(eqx.Module):
@@ -54,15 +35,15 @@ class System(eqx.Module):
 
     structure: Structure = eqx.field(static=True)
     _lift: Program = eqx.field(static=True)
-    _known: _Matrices = eqx.field(static=True)
-    _full: _Matrices = eqx.field(static=True)
+    _known: CompiledMatrices = eqx.field(static=True)
+    _full: CompiledMatrices = eqx.field(static=True)
 
     def __init__(self, structure: Structure):
         self.structure = structure
         inputs = (*structure.states, *structure.physics.controls)
         self._lift = compile_program(structure.extended, structure.states)
-        self._known = _compile_matrices(structure, inputs, known_only=True)
-        self._full = _compile_matrices(structure, (*inputs, *structure.symbols), known_only=False)
+        self._known = compile_matrices(structure, inputs, known_only=True)
+        self._full = compile_matrices(structure, (*inputs, *structure.symbols), known_only=False)
 
     @classmethod
     def parse(cls, text: str) -> System:
@@ -113,7 +94,7 @@ class System(eqx.Module):
 
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
-        """The unknowns, length k: what each element of theta is."""
+        """The unknowns in the order of the text, length k: what each element of theta is."""
         return self.structure.unknowns
 
     @property
@@ -171,7 +152,7 @@ class System(eqx.Module):
 
     def lift(self, z: Float[Vector, " n"]) -> Float[Array, " d"]:
         """The extended state of a state."""
-        return self._lift(_vector(z, self.states, "z", "state"))
+        return evaluate(self._lift, _vector(z, self.states, "z", "state"))
 
     def A_known(self, z_ext: Float[Vector, " d"], u: Float[Vector, " m"]) -> Float[Array, "d d"]:
         """A without its unknown parts."""
@@ -199,13 +180,24 @@ class System(eqx.Module):
         A, B = self.assemble(theta, z_ext, u)
         return (A @ z_ext + B @ u)[: len(self.states)]
 
+    def theta(self, values: Mapping[str, float | Array]) -> Float[Array, " k"]:
+        """The vector of unknowns from their names: `system.theta({"beta": 0.3, "gamma": 0.1})`."""
+        names = [unknown.name for unknown in self.unknowns]
+        if missing := [name for name in names if name not in values]:
+            raise ValueError(f"no value for the unknown {', '.join(missing)}")
+        if foreign := [name for name in values if name not in names]:
+            hint = did_you_mean(foreign[0], names) or f"the unknowns are {', '.join(names)}"
+            raise ValueError(f"there is no unknown {foreign[0]!r}: {hint}")
+        reals = [jnp.asarray(values[name], jnp.result_type(float)) for name in names]
+        return jnp.stack(reals) if reals else jnp.zeros(0)
+
     def constrain(self, raw: Float[Vector, " k"]) -> Float[Array, " k"]:
         """Any real numbers → a theta that keeps its constraints."""
         raw = _vector(raw, self.unknowns, "raw", "unknown")
         return to_bounded(raw, [unknown.bounds for unknown in self.unknowns])
 
     def unconstrain(self, theta: Float[Vector, " k"]) -> Float[Array, " k"]:
-        """The inverse of `constrain`."""
+        """The inverse of `constrain`. A value on a bound or beyond becomes one just inside."""
         theta = _vector(theta, self.unknowns, "theta", "unknown")
         return from_bounded(theta, [unknown.bounds for unknown in self.unknowns])
 
@@ -214,7 +206,7 @@ class System(eqx.Module):
         return to_bounded(_vector(raw, self.states, "raw", "state"), self.state_bounds)
 
     def unconstrain_state(self, z: Float[Vector, " n"]) -> Float[Array, " n"]:
-        """The inverse of `constrain_state`."""
+        """The inverse of `constrain_state`, with values on a bound taken as just inside."""
         return from_bounded(_vector(z, self.states, "z", "state"), self.state_bounds)
 
     def _inputs(self, z_ext: Vector, u: Vector) -> Array:
@@ -231,22 +223,7 @@ def _vector(value: Vector, members: Sequence[object], name: str, of_what: str) -
             f"{name} has the shape {vector.shape} and must have ({len(members)},): "
             f"one number per {of_what}; use jax.vmap for many samples"
         )
+    if jnp.issubdtype(vector.dtype, jnp.complexfloating):
+        raise TypeError(f"{name} holds complex numbers and must hold real ones")
     is_real = jnp.issubdtype(vector.dtype, jnp.floating)
     return vector if is_real else vector.astype(jnp.result_type(float))
-
-
-def _compile_matrices(
-    structure: Structure, symbols: Sequence[sp.Symbol], known_only: bool
-) -> _Matrices:
-    rows = len(structure.names)
-    columns = rows + len(structure.controls)
-    values: dict[int, sp.Expr] = {}
-    for offset, entries in ((0, structure.A), (rows, structure.B)):
-        for (i, j), entry in entries.items():
-            unknown = [] if known_only else [s * factor for s, factor in entry.factors.items()]
-            value = sp.Add(entry.known, *unknown)
-            if value != 0:
-                values[i * columns + offset + j] = value
-    places = tuple(sorted(values))
-    program = compile_program([values[place] for place in places], symbols)
-    return _Matrices(program, places, rows, columns)

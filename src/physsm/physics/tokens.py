@@ -24,6 +24,7 @@ _TOKEN = re.compile(
     r"|(?P<operator>\*\*|//|<=|>=|==|[-+*/(),\[\].<>=])"
     r"|(?P<other>\S)"
 )
+_CONTROL_FLOW = {"if", "else", "elif", "and", "or", "not", "in", "is", "for", "while"}
 _A_VALUE = "a name, a number, ? or a bracket"
 
 
@@ -95,20 +96,26 @@ def _fail(statement: Statement, token: Token, message: str, **more: str | None) 
 def _check_token(statement: Statement, token: Token) -> None:
     text = token.text
     if text == "'":
+        is_equation = re.match(r"'\s*=", statement.text[token.start :])
         _fail(
             statement,
             token,
             "a derivative cannot stand on the right-hand side",
-            hint="write that state's right-hand side instead",
+            hint="put each equation on a line of its own"
+            if is_equation
+            else "write that state's right-hand side instead",
         )
     if text == "_" or token.kind == "other":
         _fail(statement, token, f"{text!r} cannot stand here", expected=_A_VALUE)
     if text in ("=", "==", "<", ">", "<=", ">="):
+        second = re.search(r",\s*\w+\s*'?\s*$", statement.text[: token.start])
         _fail(
             statement,
             token,
             f"{text!r} cannot stand inside an expression",
-            hint="put each statement on a line of its own",
+            hint="put each statement on a line of its own"
+            if second
+            else "comparisons are not part of the language",
         )
     if text == ".":
         _fail(statement, token, "attribute access ('.') is not part of the language")
@@ -119,7 +126,9 @@ def _check_token(statement: Statement, token: Token) -> None:
             statement,
             token,
             f"{text!r} is a reserved word",
-            hint=f"to use it as a name, write {reserved_word_instead(text)}",
+            hint="conditions and loops are not part of the language"
+            if text in _CONTROL_FLOW
+            else f"to use it as a name, write {reserved_word_instead(text)}",
         )
 
 

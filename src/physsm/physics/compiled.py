@@ -1,0 +1,66 @@
+"""Programs on JAX arrays, and matrices made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import sympy as sp
+from jaxtyping import Array, Float
+
+from physsm.physics.program import Program, compile_program, run_program
+from physsm.physics.structure import Structure
+
+
+@partial(jax.jit, static_argnums=0)
+def evaluate(program: Program, inputs: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+    """The values of a program at one point; `vmap` for many."""
+    if not program.outputs:
+        return jnp.zeros(0, inputs.dtype)
+    scalars = [inputs[i] for i in range(inputs.shape[0])]
+    values = run_program(program, scalars, jnp)
+    return jnp.stack([jnp.asarray(value, inputs.dtype) for value in values])
+
+
+@dataclass(frozen=True)
+class CompiledMatrices:
+    """A and B as a program for the entries that are not zero, and where these go in [A B]."""
+
+    program: Program
+    places: tuple[int, ...]
+    rows: int
+    columns: int
+
+    def evaluate(
+        self, inputs: Float[Array, " inputs"]
+    ) -> tuple[Float[Array, "d d"], Float[Array, "d m"]]:
+        """A and B at one point."""
+        flat = jnp.zeros(self.rows * self.columns, inputs.dtype)
+        # Sorted and unique places: then the gradient of this scatter is a plain gather.
+        flat = flat.at[np.asarray(self.places, int)].set(
+            evaluate(self.program, inputs), unique_indices=True, indices_are_sorted=True
+        )
+        matrices = flat.reshape(self.rows, self.columns)
+        return matrices[:, : self.rows], matrices[:, self.rows :]
+
+
+def compile_matrices(
+    structure: Structure, symbols: Sequence[sp.Symbol], known_only: bool
+) -> CompiledMatrices:
+    """Compile the matrices of a structure as functions of `symbols`."""
+    rows = len(structure.names)
+    columns = rows + len(structure.controls)
+    values: dict[int, sp.Expr] = {}
+    for offset, entries in ((0, structure.A), (rows, structure.B)):
+        for (i, j), entry in entries.items():
+            unknown = [] if known_only else [s * factor for s, factor in entry.factors.items()]
+            value = sp.Add(entry.known, *unknown)
+            if value != 0:
+                values[i * columns + offset + j] = value
+    places = tuple(sorted(values))
+    program = compile_program([values[place] for place in places], symbols)
+    return CompiledMatrices(program, places, rows, columns)
