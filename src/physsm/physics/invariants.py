@@ -122,19 +122,23 @@ def _null_space(equations: list[dict[int, object]], size: int) -> list[Vector]:
 
 def _natural_basis(basis: list[Vector]) -> list[list[float]]:
     """Of many combinations, those that a person would name: S + I + R rather than S - E + P."""
+    if len(basis) > _MAX_COMBINED:
+        return [_normalised(vector) for vector in basis]
     candidates = list(basis)
-    if len(basis) <= _MAX_COMBINED:
-        for one, two in combinations(basis, 2):
-            candidates.append(tuple(a + b for a, b in zip(one, two, strict=True)))
-            candidates.append(tuple(a - b for a, b in zip(one, two, strict=True)))
-    vectors = sorted((_normalised(vector) for vector in candidates), key=_strangeness)
-    chosen: list[list[float]] = []
-    for vector in vectors:
-        trial = np.array([*chosen, vector])
-        trial /= np.abs(trial).max(axis=1, keepdims=True)
-        if len(chosen) < len(basis) and np.linalg.matrix_rank(trial) == len(trial):
+    for one, two in combinations(basis, 2):
+        candidates.append(tuple(a + b for a, b in zip(one, two, strict=True)))
+        candidates.append(tuple(a - b for a, b in zip(one, two, strict=True)))
+    chosen: list[Vector] = []
+    for vector in sorted(candidates, key=lambda vector: _strangeness(_normalised(vector))):
+        if len(chosen) < len(basis) and _rank([*chosen, vector]) > len(chosen):
             chosen.append(vector)
-    return sorted(chosen, key=lambda vector: [weight == 0 for weight in vector])
+    chosen.sort(key=lambda vector: [weight == 0 for weight in vector])
+    return [_normalised(vector) for vector in chosen]
+
+
+def _rank(vectors: list[Vector]) -> int:
+    rows = [[QQ(number.numerator, number.denominator) for number in row] for row in vectors]
+    return DomainMatrix(rows, (len(rows), len(rows[0])), QQ).rank()
 
 
 def _strangeness(vector: list[float]) -> tuple[bool, float, int]:
