@@ -22,16 +22,18 @@ def main() -> int:
     modules = [startup, physics]
     results = [m for module in track(modules, "measuring") for m in module.measures()]
     table = Table(box=None, header_style="bold")
-    for heading in ("what", "seconds", "limit", "ratio", "yardstick", ""):
-        table.add_column(heading, justify="right" if heading in ("seconds", "ratio") else "left")
+    for heading in ("what", "seconds", "ratio", "limit", "yardstick", ""):
+        table.add_column(
+            heading, justify="right" if heading in ("seconds", "ratio", "limit") else "left"
+        )
     for result in results:
-        limit = "-" if result.limit_seconds is None else f"{result.limit_seconds:g}"
+        limit = "-" if result.limit is None else f"{result.limit:g}"
         verdict = "" if result.kept else "over the limit"
         table.add_row(
             result.name,
             f"{result.seconds:.4f}",
-            limit,
             f"{result.ratio:.3f}",
+            limit,
             result.yardstick,
             verdict,
         )

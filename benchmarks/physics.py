@@ -22,6 +22,6 @@ def measures() -> list[Measure]:
 
         seconds = median_seconds(load)
         results.append(
-            Measure(f"System.load({name!r})", seconds, 0.3, "import numpy", seconds / yardstick)
+            Measure(f"System.load({name!r})", seconds, "import numpy", seconds / yardstick, 3.0)
         )
     return results

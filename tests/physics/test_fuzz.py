@@ -1,17 +1,20 @@
 """Whatever the text, parsing ends soon, in a System or a PhysicsError."""
 
 import gc
+import json
 import time
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sympy.core.cache import clear_cache
 
 from physsm import PhysicsError, System
+from physsm.physics.explain import describe, latex
 from tests.physics.mutate import EVERYTHING, mutated_texts
 
 LIMIT_SECONDS = 0.1
-
-pytestmark = pytest.mark.usefixtures("without_type_checks")  # they take time, too
 
 
 def outcome(text: str) -> str:
@@ -40,6 +43,7 @@ def is_slow(text: str) -> bool:
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.usefixtures("without_type_checks")  # they take time, too
 @pytest.mark.parametrize("seed", range(4))
 def test_mutated_texts_end_in_a_system_or_an_error(seed):
     outcome(EVERYTHING)
@@ -86,6 +90,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("without_type_checks")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_texts_are_refused_quickly(name):
     outcome(EVERYTHING)
@@ -93,3 +98,44 @@ def test_hostile_texts_are_refused_quickly(name):
     assert result != "a system" or name in ("many digits", "nested powers of sums")
     assert len(result) < 2000
     assert not is_slow(HOSTILE[name])
+
+
+# Algebra put together at random: not broken texts, but whole ones that nobody would think of.
+ATOMS = st.sampled_from(
+    ["x", "y", "z", "u", "k", "2", "0.5", "1e-9", "1e12", "sin(x)", "cos(y)", "exp(-x)", "sqrt(z)"]
+)
+SUMS = st.recursive(
+    ATOMS,
+    lambda inner: st.one_of(
+        st.builds("({} + {})".format, inner, inner),
+        st.builds("({} - {})".format, inner, inner),
+        st.builds("{}*{}".format, inner, inner),
+        st.builds("[{}]".format, inner),
+        st.builds("-{}".format, inner),
+        st.builds("{}/(1 + {})".format, inner, inner),
+        st.builds("({})**{}".format, inner, st.sampled_from(["2", "3", "-1", "0.5"])),
+        st.builds("log({})".format, inner),
+    ),
+    max_leaves=6,
+)
+TERMS = st.builds("{}{}".format, st.sampled_from(["", "", "?*", "?a*", "?b*"]), SUMS)
+SIDES = st.lists(TERMS, min_size=1, max_size=4).map(" + ".join)
+KINDS = st.sampled_from(["", "unknown ?a, ?b constant", "unknown ?a per series", "?a, ?b >= 0"])
+
+
+@given(SIDES, SIDES, SIDES, KINDS)
+@settings(max_examples=1500)
+def test_any_algebra_ends_in_a_system_or_an_error(first, second, third, kinds):
+    head = "control u\nconstant k = 1.5\n"
+    use = "\nw' = ?a*x + ?b*y" if kinds else ""
+    text = f"{head}x' = {first}\ny' = {second}\nz' = {third}{use}\n{kinds}"
+    try:
+        system = System.parse(text)
+    except PhysicsError as error:
+        assert error.message
+        return
+    json.dumps(describe(system.structure), allow_nan=False)
+    assert latex(system.structure)
+    rank = np.linalg.matrix_rank(system.invariant_weights) if system.invariants else 0
+    assert rank == len(system.invariants)
+    assert "0" not in system.invariants

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
+from physsm.cli.input import read_standard_input
 from physsm.cli.options import Debug, Json
 from physsm.cli.output import show, show_json, show_plain
 
@@ -23,11 +23,12 @@ def explain(
     """Show what a physics text becomes: lifted equations, matrices, unknowns, guarantees."""
     from physsm.physics import explain as explanation
     from physsm.physics.read import find_structure, parse_structure
+    from physsm.physics.source import MAX_CHARACTERS
 
     if latex and json:
         raise typer.BadParameter("choose one of --latex and --json")
     if system == "-":
-        structure = parse_structure(sys.stdin.read(), "standard input")
+        structure = parse_structure(read_standard_input(MAX_CHARACTERS + 1), "standard input")
     else:
         structure = find_structure(system)
     if json:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.measure import Measurement
 
+from physsm._errors import PhyssmError
+
 
 def show(renderable: RenderableType) -> None:
     """Print for people. Into a file or pipe, nothing is cut to the width of a terminal."""
     console = Console(highlight=False)
-    if console.is_terminal:
-        console.print(renderable)
-        return
-    wide = Console(width=10_000)
-    needed = Measurement.get(wide, wide.options, renderable).maximum
-    console.width = max(console.width, needed)
+    if not console.is_terminal:
+        wide = Console(width=10_000)
+        needed = Measurement.get(wide, wide.options, renderable).maximum
+        console.width = max(console.width, needed)
     with console.capture() as captured:
         console.print(renderable)
     show_plain("\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")))
@@ -26,14 +27,32 @@ def show(renderable: RenderableType) -> None:
 
 def show_json(content: Any) -> None:
     """Print for machines."""
-    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    show_plain(json.dumps(content, indent=2))
 
 
 def show_plain(text: str) -> None:
-    """Print as it is."""
-    sys.stdout.write(text + "\n")
+    """Print as it is; what the terminal's encoding lacks is shown as an escape."""
+    if sys.stdout is None:
+        raise PhyssmError("the output cannot be written: it is closed")
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        _discard_output()
+        raise SystemExit(0) from None
+    except OSError as error:
+        _discard_output()
+        raise PhyssmError(f"the output cannot be written: {error.strerror}") from error
 
 
 def show_error(text: str) -> None:
     """Print to standard error, in plain text so that carets stay under their place."""
-    sys.stderr.write(f"error: {text}\n")
+    if sys.stderr is not None:
+        encoding = sys.stderr.encoding or "utf-8"
+        sys.stderr.write(f"error: {text}\n".encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _discard_output() -> None:
+    """Send what is still waiting nowhere, so that closing the stream at exit is no second error."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

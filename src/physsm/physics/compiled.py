@@ -48,6 +48,18 @@ class CompiledMatrices:
         return matrices[:, : self.rows], matrices[:, self.rows :]
 
 
+def compile_drift(structure: Structure, symbols: Sequence[sp.Symbol]) -> Program:
+    """Compile the written right-hand sides, without the lifted rows: these may have edges."""
+    sides: list[list[sp.Expr]] = [[] for _ in structure.states]
+    columns = ((structure.A, structure.extended), (structure.B, structure.physics.controls))
+    for entries, names in columns:
+        for (i, j), entry in entries.items():
+            if i < len(sides):
+                parts = [factor * (s or sp.S.One) for s, factor in entry.parts()]
+                sides[i] += [part * names[j] for part in parts]
+    return compile_program([sp.Add(*terms) for terms in sides], symbols)
+
+
 def compile_matrices(
     structure: Structure, symbols: Sequence[sp.Symbol], known_only: bool
 ) -> CompiledMatrices:

@@ -19,8 +19,9 @@ def to_bounded(raw: Float[Array, " k"], bounds: Sequence[Bounds]) -> Float[Array
     lower, upper, has_lower, has_upper = _limits(bounds, raw.dtype)
     above = lower + jax.nn.softplus(raw)
     below = upper - jax.nn.softplus(raw)
-    # Written from the nearer end, and clipped, so that rounding never leaves the interval.
-    between = jnp.clip(lower + (upper - lower) * jax.nn.sigmoid(raw), lower, upper)
+    # A mean of both ends does not overflow; clipping keeps rounding inside the interval.
+    mean = lower * jax.nn.sigmoid(-raw) + upper * jax.nn.sigmoid(raw)
+    between = jnp.clip(mean, lower, upper)
     one_sided = jnp.where(has_lower, above, jnp.where(has_upper, below, raw))
     return jnp.where(has_lower & has_upper, between, one_sided)
 
@@ -28,14 +29,15 @@ def to_bounded(raw: Float[Array, " k"], bounds: Sequence[Bounds]) -> Float[Array
 def from_bounded(value: Float[Array, " k"], bounds: Sequence[Bounds]) -> Float[Array, " k"]:
     """The inverse of `to_bounded`.
 
-    A value on a bound or beyond has no inverse; it is taken as one just inside, near enough to the
-    bound for most purposes and far enough for gradients not to vanish.
+    A value exactly on a bound or beyond has no inverse; it is taken as one a little inside (3e-7
+    from a single bound, or that share of the interval), from where gradients can still move it.
     """
     lower, upper, has_lower, has_upper = _limits(bounds, value.dtype)
     distance = jnp.where(has_lower, value - lower, upper - value)
     inside = jnp.where(distance > 0, distance, 1)
     one_sided = jnp.where(distance > 0, _inverse_softplus(inside), -_EDGE)
-    share = (value - lower) / (upper - lower)
+    width = upper / 2 - lower / 2  # halves, so that the widest interval does not overflow
+    share = (value / 2 - lower / 2) / np.where(width > 0, width, np.ones_like(width))
     inner = jnp.where((share > 0) & (share < 1), share, 0.5)
     between = jnp.log(inner) - jnp.log1p(-inner)
     between = jnp.where(share <= 0, -_EDGE, jnp.where(share >= 1, _EDGE, between))
@@ -53,8 +55,19 @@ def _limits(bounds: Sequence[Bounds], dtype: jnp.dtype) -> tuple[np.ndarray, ...
     """
     has_lower = np.array([b.lower is not None for b in bounds], bool)
     has_upper = np.array([b.upper is not None for b in bounds], bool)
-    lower = np.array([0.0 if b.lower is None else b.lower for b in bounds], dtype)
-    upper = np.array([1.0 if b.upper is None else b.upper for b in bounds], dtype)
-    upper = np.where(has_upper, upper, lower + np.asarray(1, dtype))
-    lower = np.where(has_lower, lower, upper - np.asarray(1, dtype))
-    return lower, upper, has_lower, has_upper
+    lower = _rounded([b.lower for b in bounds], dtype, upwards=True)
+    upper = _rounded([b.upper for b in bounds], dtype, upwards=False)
+    one = np.ones((), dtype)
+    upper = np.where(has_upper, upper, lower + one)
+    lower = np.where(has_lower, lower, upper - one)
+    return lower, np.maximum(lower, upper), has_lower, has_upper
+
+
+def _rounded(limits: Sequence[float | None], dtype: jnp.dtype, upwards: bool) -> np.ndarray:
+    """Limits in the arrays' precision, rounded into the interval and to finite numbers."""
+    exact = np.array([0.0 if limit is None else limit for limit in limits])
+    largest = float(jnp.finfo(dtype).max)
+    rounded = np.clip(exact, -largest, largest).astype(dtype)
+    outside = rounded < exact if upwards else rounded > exact
+    inner = np.nextafter(rounded, np.asarray(largest if upwards else -largest, dtype))
+    return np.where(outside, inner, rounded)

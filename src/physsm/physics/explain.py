@@ -136,8 +136,11 @@ def _terms(entry: Entry, column: str, labels: dict[sp.Symbol, str]) -> list[str]
     terms = [product_text(f, labels[s]) for s, f in entry.factors.items()]
     if column == "1":
         return ([to_text(entry.known)] if entry.known != 0 else []) + terms
-    known = [product_text(entry.known, column)] if entry.known != 0 else []
-    return known + [f"{term}*{column}" for term in terms]
+    factor = f"({column})" if column.startswith("1/") else column
+    if entry.known == 1:
+        return [column, *(f"{term}*{factor}" for term in terms)]
+    known = [product_text(entry.known, factor)] if entry.known != 0 else []
+    return known + [f"{term}*{factor}" for term in terms]
 
 
 def _entry_text(structure: Structure) -> Cell:

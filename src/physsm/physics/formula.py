@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeGuard
 
 import sympy as sp
+from sympy.core.alphabets import greeks
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
@@ -72,8 +73,9 @@ class _LatexPrinter(LatexPrinter):
     def _word(self, word: str) -> str:
         if len(word) <= 1 or word.isdigit():
             return word
-        translated = super()._print_Symbol(sp.Symbol(word))
-        return translated if translated.startswith("\\") else rf"\mathrm{{{word}}}"
+        if word.lower() in greeks:
+            return super()._print_Symbol(sp.Symbol(word))
+        return rf"\mathrm{{{word}}}"
 
     def _print_Rational(self, expr: sp.Rational) -> str:
         return _latex_decimal(expr) if _is_shown_as_decimal(expr) else super()._print_Rational(expr)

@@ -68,10 +68,46 @@ def equation_invariants(
     return _weights(conditions(), list(range(n_states)), len(extended))
 
 
+def lost_invariants(
+    n_states: int,
+    extended: Sequence[sp.Expr],
+    controls: Sequence[sp.Symbol],
+    A: Entries,
+    B: Entries,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the equations conserve, and of that what the matrices do not."""
+    by_equations = equation_invariants(n_states, extended, controls, A, B)
+    written = {place: entry for place, entry in A.items() if place[0] < n_states}
+    inputs = {place: entry for place, entry in B.items() if place[0] < n_states}
+    by_matrices = matrix_invariants(extended[:n_states], written, inputs)
+    if len(by_matrices) == len(by_equations):
+        return by_equations, by_equations[:0]
+    kept = [_exact(weights) for weights in by_matrices]
+    lost = [
+        weights
+        for weights in by_equations
+        if _rank([*kept, _exact(weights[:n_states])]) > len(kept)
+    ]
+    return by_equations, np.array(lost)
+
+
+def orthogonal_directions(weights: np.ndarray) -> list[Vector]:
+    """A basis of the directions along which none of the weighted sums changes."""
+    rows = [
+        {j: QQ(number.numerator, number.denominator) for j, number in enumerate(row) if number}
+        for row in map(_exact, weights)
+    ]
+    return _null_space(rows, weights.shape[1])
+
+
+def _exact(weights: np.ndarray) -> Vector:
+    return tuple(Fraction(float(weight)) for weight in weights)
+
+
 def monomials(value: sp.Expr) -> dict[sp.Expr, sp.Rational]:
     """The value as a sum of rational coefficients times products."""
-    if _expanded_size(value) <= MAX_EXPANDED_TERMS:
-        value = sp.expand(value) if not value.is_Atom else value
+    if not _is_expanded(value) and _expanded_size(value) <= MAX_EXPANDED_TERMS:
+        value = sp.expand(value)
     result: dict[sp.Expr, sp.Rational] = {}
     for term in sp.Add.make_args(value):
         coefficient, product = term.as_coeff_Mul()
@@ -79,6 +115,15 @@ def monomials(value: sp.Expr) -> dict[sp.Expr, sp.Rational]:
         assert isinstance(total, sp.Rational)  # all numbers of a physics text are
         result[product] = total
     return result
+
+
+def _is_expanded(value: sp.Expr) -> bool:
+    """Whether a value is a sum of products of things that are no sums."""
+    return not any(
+        isinstance(factor.as_base_exp()[0], sp.Add)
+        for term in sp.Add.make_args(value)
+        for factor in sp.Mul.make_args(term)
+    )
 
 
 def _expanded_size(value: sp.Expr) -> int:
@@ -102,18 +147,17 @@ def _weights(conditions: Iterator[Condition], rows: list[int], size: int) -> np.
         equation = equations.setdefault(key, {})
         number = QQ(coefficient.p, coefficient.q)
         equation[position[row]] = equation.get(position[row], QQ(0)) + number  # type: ignore[operator]
-    basis = _null_space(list(equations.values()), len(rows))
+    without_zeros = [{i: v for i, v in row.items() if v} for row in equations.values()]
+    basis = _null_space([row for row in without_zeros if row], len(rows))
     weights = np.zeros((len(basis), size))
-    for k, vector in enumerate(_natural_basis(basis)):
-        weights[k, rows] = vector
+    weights[:, rows] = np.reshape(_natural_basis(basis), (len(basis), len(rows)))
     return weights
 
 
 def _null_space(equations: list[dict[int, object]], size: int) -> list[Vector]:
     if not equations:
         return [tuple(Fraction(i == j) for j in range(size)) for i in range(size)]
-    sparse = {i: {j: v for j, v in row.items() if v} for i, row in enumerate(equations)}
-    matrix = DomainMatrix(sparse, (len(equations), size), QQ)
+    matrix = DomainMatrix(dict(enumerate(equations)), (len(equations), size), QQ)
     return [
         tuple(Fraction(int(number.p), int(number.q)) for number in vector)
         for vector in matrix.nullspace().to_Matrix().tolist()

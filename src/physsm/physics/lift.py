@@ -17,7 +17,7 @@ import sympy as sp
 from physsm._errors import PhysicsError
 from physsm.physics.expression import Product
 from physsm.physics.formula import to_text
-from physsm.physics.invariants import equation_invariants, matrix_invariants
+from physsm.physics.invariants import lost_invariants, matrix_invariants
 from physsm.physics.parse import Equation, Physics
 from physsm.physics.scalar import is_beyond_double
 from physsm.physics.scope import is_anonymous, is_unknown
@@ -25,6 +25,8 @@ from physsm.physics.structure import Entries, Entry, Place, Structure, Unknown
 from physsm.physics.uniqueness import find_overlaps
 
 MAX_EXTENDED = 250
+MAX_LIFTED_TERMS = 10_000
+_KEEP_IN_THE_ENTRY = "put functions that need not be columns in [brackets]"
 
 Row = dict[sp.Expr, Entry]
 
@@ -40,6 +42,7 @@ def lift(physics: Physics) -> Structure:
     functions = [c for c in columns if c not in controls and c not in rows and c != 1]
     _check_size(physics, len(states) + len(functions))
     written_rows = dict(rows)
+    _check_terms(physics, functions, written_rows)
     for function in functions:
         if function not in rows:  # a cosine may have come with its sine
             rows |= _lifted_rows(function, written_rows)
@@ -53,6 +56,8 @@ def lift(physics: Physics) -> Structure:
     names = tuple(to_text(column) for column in extended)
     symbols = tuple(declared.symbol for declared in physics.unknowns)
     unknowns = _place_unknowns(physics, names, A, B)
+    by_symbol = dict(zip(symbols, unknowns, strict=True))
+    conserved, lost = lost_invariants(len(states), extended, physics.controls, A, B)
     return Structure(
         physics=physics,
         extended=extended,
@@ -62,8 +67,8 @@ def lift(physics: Physics) -> Structure:
         A=A,
         B=B,
         invariants=matrix_invariants(extended, A, B),
-        written_invariants=equation_invariants(len(states), extended, physics.controls, A, B),
-        overlaps=find_overlaps(physics, names, dict(zip(symbols, unknowns, strict=True)), A, B),
+        lost_invariants=lost,
+        overlaps=find_overlaps(physics, names, by_symbol, A, B, conserved),
     )
 
 
@@ -73,18 +78,37 @@ def _check_size(physics: Physics, size: int) -> None:
             f"lifting {len(physics.equations)} states would make {size} or more; at most "
             f"{MAX_EXTENDED} are allowed",
             path=physics.source.path,
-            hint="put functions that need not be columns in [brackets]",
+            hint=_KEEP_IN_THE_ENTRY,
+        )
+
+
+def _check_terms(physics: Physics, functions: list[sp.Expr], rows: dict[sp.Expr, Row]) -> None:
+    sizes = {
+        state: sum(len(list(entry.parts())) for entry in row.values())
+        for state, row in rows.items()
+    }
+    total = sum(sizes[state] for f in functions for state in _states_in(f, rows))
+    if total > MAX_LIFTED_TERMS:
+        raise PhysicsError(
+            f"the rows of {len(functions)} lifted functions would have {total:,} terms; at most "
+            f"{MAX_LIFTED_TERMS:,} are allowed",
+            path=physics.source.path,
+            hint=_KEEP_IN_THE_ENTRY,
         )
 
 
 def _written_row(physics: Physics, equation: Equation, controls: frozenset[sp.Symbol]) -> Row:
-    row: Row = {}
+    terms: dict[sp.Expr, list[Entry]] = {}
     for product in equation.products:
         column = _column(physics, product, controls)
-        entry = _entry(physics, product, column)
         key = sp.S.One if column is None else product[column].value
-        row[key] = row.get(key, Entry()) + entry
-    return {column: entry for column, entry in row.items() if entry}
+        terms.setdefault(key, []).append(_entry(physics, product, column))
+    return _summed(terms)
+
+
+def _summed(terms: dict[sp.Expr, list[Entry]]) -> Row:
+    sums = {column: Entry.sum(entries) for column, entries in terms.items()}
+    return {column: entry for column, entry in sums.items() if entry}
 
 
 def _column(physics: Physics, product: Product, controls: frozenset[sp.Symbol]) -> int | None:
@@ -139,22 +163,21 @@ def _lifted_rows(function: sp.Expr, rows: dict[sp.Expr, Row]) -> dict[sp.Expr, R
         return {sine: {cosine: rate}, cosine: {sine: rate.times(sp.S.NegativeOne)}}
     if isinstance(function, sp.exp):
         return {function: {function: _rate(function.args[0], rows)}}  # type: ignore[arg-type]
-    row: Row = {}
+    terms: dict[sp.Expr, list[Entry]] = {}
     for state in _states_in(function, rows):
         slope = function.diff(state)
         for column, entry in rows[state].items():
-            row[column] = row.get(column, Entry()) + entry.times(slope)
-    return {function: {column: entry for column, entry in row.items() if entry}}
+            terms.setdefault(column, []).append(entry.times(slope))
+    return {function: _summed(terms)}
 
 
 def _rate(argument: sp.Expr, rows: dict[sp.Expr, Row]) -> Entry:
     """The time derivative of a function of states, as one number that is linear in the unknowns."""
-    rate = Entry()
+    terms = []
     for state in _states_in(argument, rows):
         slope = argument.diff(state)
-        for column, entry in rows[state].items():
-            rate += entry.times(slope * column)
-    return rate
+        terms += [entry.times(slope * column) for column, entry in rows[state].items()]
+    return Entry.sum(terms)
 
 
 def _states_in(function: sp.Expr, rows: dict[sp.Expr, Row]) -> list[sp.Expr]:

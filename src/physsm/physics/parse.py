@@ -95,7 +95,7 @@ class _Parser:
                 path=self.source.path,
                 expected="an equation per state, such as x' = -0.5*x",
             )
-        first_line = self.source.text.lstrip("\ufeff \t\n").split("\n", 1)[0]
+        first_line = self.source.text.lstrip().split("\n", 1)[0]
         return Physics(
             source=self.source,
             summary=first_line[1:].strip() if first_line.startswith("#") else "",
@@ -267,7 +267,7 @@ class _Parser:
         """Refuse ?x beside a state x: nearly always, ?*x was meant."""
         for symbol, span in self.scope.unknowns.items():
             name = symbol.name[1:]
-            if name in self.places or name in FUNCTIONS:
+            if name in self.places or name in (*FUNCTIONS, "pi"):
                 self.source.fail(
                     f"the unknown ?{name} has the name of something known",
                     span,

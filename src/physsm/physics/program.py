@@ -42,6 +42,9 @@ class Program:
     def __hash__(self) -> int:
         return self._hash  # computed once: jit asks for it at every call
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Program, (self.operations, self.outputs)  # a hash holds in one process only
+
 
 def compile_program(expressions: Iterable[sp.Expr], symbols: Iterable[sp.Symbol]) -> Program:
     """Compile `expressions` of `symbols`."""

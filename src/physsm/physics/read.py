@@ -17,7 +17,7 @@ def parse_structure(text: str, path: str | None = None) -> Structure:
     """Parse and lift a physics text; `path` only serves messages."""
     if not isinstance(text, str):
         raise TypeError(f"a physics text is a string, not {type(text).__name__}")
-    return lift(parse(Source(text, path)))
+    return lift(parse(Source(text.removeprefix("\ufeff"), path)))
 
 
 def read_structure(path: str | os.PathLike[str]) -> Structure:

@@ -161,7 +161,7 @@ class ScalarReader:
         )
         value = self.scalar(argument)
         if isinstance(value, sp.Rational):
-            return self._folded(node, lambda: _MATH[name](float(value)))
+            return self._folded(node, lambda: _at_number(name, float(value)))
         return _SYMPY[name](value)
 
     def _named(self, node: ast.Name, name: str) -> sp.Expr:
@@ -211,8 +211,7 @@ class ScalarReader:
             self.fail(node, f"{self.written(node)} is not a real number")
         if isinstance(result, complex) or not math.isfinite(result):
             self.fail(node, f"{self.written(node)} is not a real number")
-        # sin(pi) is zero, not the rounding error of pi.
-        return exact(0.0 if abs(result) < _ROUNDING else result)
+        return exact(result)
 
     def _checked(self, node: ast.expr, value: sp.Expr) -> sp.Expr:
         """Refuse results that are no real formula or hold numbers beyond a double's range."""
@@ -240,6 +239,16 @@ class ScalarReader:
                     expected="unknowns only as plain factors of a term",
                     hint=hint or "unknowns enter linearly: let one stand for the whole factor, ?*x",
                 )
+
+
+def _at_number(name: str, value: float) -> float:
+    """A function of a number; sin(pi) is zero and tan(pi/2) is nothing, whatever pi rounds to."""
+    result = _MATH[name](value)
+    if name in ("sin", "cos", "tan") and abs(result) < _ROUNDING:
+        return 0.0
+    if name == "tan" and abs(result) > 1 / _ROUNDING:
+        raise ValueError
+    return result
 
 
 def exact(value: int | float) -> sp.Rational:

@@ -14,6 +14,7 @@ MAX_LINE_CHARACTERS = 10_000
 MAX_BRACKETS = 20
 
 _ALLOWED = re.compile(r"[A-Za-z0-9_.+\-*/()\[\],?'=<> \t\n]")
+_UNIT = re.compile(r"\s*unit\s")
 _INSTEAD = {
     "^": "powers are written with **: x**2",
     "−": "this is a typographic minus: write -",
@@ -126,13 +127,16 @@ def statements(source: Source) -> Iterator[Statement]:
     first_line = depth = length = 0
     for number, raw in enumerate(source.text.split("\n"), start=1):
         code = raw.split("#", 1)[0].rstrip()
-        _check_characters(source, code, number)
+        is_unit = not open_lines and _UNIT.match(code)  # a label: m², °C and the like are fine
+        if not is_unit:
+            _check_characters(source, code, number)
         if not open_lines:
             if not code.strip():
                 continue
             first_line, length = number, 0
         open_lines.append(code)
-        depth = _bracket_depth(source, code, number, depth)
+        if not is_unit:
+            depth = _bracket_depth(source, code, number, depth)
         length += len(code) + 1
         if length > MAX_LINE_CHARACTERS:
             source.fail(
@@ -150,8 +154,6 @@ def statements(source: Source) -> Iterator[Statement]:
 
 
 def _check_characters(source: Source, code: str, number: int) -> None:
-    if re.match(r"\s*unit\s", code):  # units are labels: m², °C and the like are fine
-        return
     for index, character in enumerate(code):
         if _ALLOWED.match(character):
             continue

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from physsm._errors import did_you_mean
 from physsm.physics.bounds import Bounds
-from physsm.physics.compiled import CompiledMatrices, compile_matrices, evaluate
+from physsm.physics.compiled import CompiledMatrices, compile_drift, compile_matrices, evaluate
 from physsm.physics.constrain import from_bounded, to_bounded
 from physsm.physics.program import Program, compile_program
 from physsm.physics.read import load_structure, parse_structure, read_structure
@@ -37,13 +37,16 @@ class System(eqx.Module):
     _lift: Program = eqx.field(static=True)
     _known: CompiledMatrices = eqx.field(static=True)
     _full: CompiledMatrices = eqx.field(static=True)
+    _drift: Program = eqx.field(static=True)
 
     def __init__(self, structure: Structure):
         self.structure = structure
         inputs = (*structure.states, *structure.physics.controls)
         self._lift = compile_program(structure.extended, structure.states)
         self._known = compile_matrices(structure, inputs, known_only=True)
-        self._full = compile_matrices(structure, (*inputs, *structure.symbols), known_only=False)
+        everything = (*inputs, *structure.symbols)
+        self._full = compile_matrices(structure, everything, known_only=False)
+        self._drift = compile_drift(structure, everything)
 
     @classmethod
     def parse(cls, text: str) -> System:
@@ -176,9 +179,10 @@ class System(eqx.Module):
         self, theta: Float[Vector, " k"], z: Float[Vector, " n"], u: Float[Vector, " m"]
     ) -> Float[Array, " n"]:
         """The written right-hand sides, `dz/dt`."""
-        z_ext, u = self.lift(z), _vector(u, self.controls, "u", "control")
-        A, B = self.assemble(theta, z_ext, u)
-        return (A @ z_ext + B @ u)[: len(self.states)]
+        z = _vector(z, self.states, "z", "state")
+        u = _vector(u, self.controls, "u", "control")
+        theta = _vector(theta, self.unknowns, "theta", "unknown")
+        return evaluate(self._drift, jnp.concatenate([z, u, theta]))
 
     def theta(self, values: Mapping[str, float | Array]) -> Float[Array, " k"]:
         """The vector of unknowns from their names: `system.theta({"beta": 0.3, "gamma": 0.1})`."""

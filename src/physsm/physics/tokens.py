@@ -128,6 +128,8 @@ def _check_token(statement: Statement, token: Token) -> None:
             f"{text!r} is a reserved word",
             hint="conditions and loops are not part of the language"
             if text in _CONTROL_FLOW
+            else None
+            if text in ("True", "False", "None")
             else f"to use it as a name, write {reserved_word_instead(text)}",
         )
 
@@ -169,9 +171,9 @@ def _check_neighbours(statement: Statement, before: Token | None, after: Token |
 
 def _joined(before: Token, after: Token) -> str:
     if before.text in FUNCTIONS:
-        return f"write {before.text}({after.text})"
-    if before.text == "?" and after.text == "?":
-        return "write one ?"
+        return f"write {before.text}({'x' if after.text == '[' else after.text})"
+    if before.text.startswith("?") and after.text.startswith("?"):
+        return "write one unknown"
     if before.text == "?" and after.kind == "number":
         return f"the name of an unknown starts with a letter, such as ?a{after.text}"
     left = f"({ELLIPSIS})" if before.text == ")" else before.text.replace("]", f"[{ELLIPSIS}]")

@@ -8,19 +8,19 @@ Lifted rows only repeat, by the chain rule, unknowns of the written rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import sympy as sp
 
 from physsm.physics.formula import product_text, to_text
-from physsm.physics.parse import Physics
-from physsm.physics.program import compile_program, run_program
+from physsm.physics.generic import PRIME, GenericPoint, determined_columns, random_residue
+from physsm.physics.invariants import orthogonal_directions
+from physsm.physics.parse import Kind, Physics
 from physsm.physics.structure import Entries, Entry, Overlap, Unknown
 
-_MAX_COLUMNS = 1500
-_TOLERANCE = 1e-8
+MAX_CELLS = 300_000
 
 
 def find_overlaps(
@@ -29,8 +29,9 @@ def find_overlaps(
     unknowns: dict[sp.Symbol, Unknown],
     A: Entries,
     B: Entries,
+    conserved: np.ndarray,
 ) -> tuple[Overlap, ...]:
-    """Every entry with more than one part."""
+    """Every entry with more than one part. `conserved`: weights of what the equations conserve."""
     n_written = len(physics.equations)
     columns = {"A": names, "B": tuple(control.name for control in physics.controls)}
     entries = [
@@ -43,13 +44,16 @@ def find_overlaps(
     if not shared:
         return ()
     written = [entry for _, is_written, entry in entries if is_written]
-    told_apart = _told_apart(physics, unknowns, written)
+    told_apart, undecided = _told_apart(physics, unknowns, written, conserved[:, :n_written])
     overlaps = []
     for place, is_written, entry in shared:
         where = f"entry ({place[1]}, {place[2]}) of {place[0]}"
         if not is_written:
             reason = "follows by the chain rule: its unknowns are those of other rows"
             overlaps.append(Overlap(*place, True, f"{where} {reason}"))
+        elif undecided.intersection(entry.factors):
+            reason = "has several parts, and shares unknowns with too many others to tell whether"
+            overlaps.append(Overlap(*place, False, f"{where} {reason} they can be told apart"))
         elif told_apart.issuperset(entry.factors):
             reason = "has several parts, but constants or other entries tell them apart"
             overlaps.append(Overlap(*place, True, f"{where} {reason}"))
@@ -66,80 +70,99 @@ class _Part:
     entry: int
     unknown: object
     factor: sp.Expr
-    varies: bool
+    kind: Kind
 
 
 def _told_apart(
-    physics: Physics, unknowns: dict[sp.Symbol, Unknown], entries: Sequence[Entry]
-) -> set[object]:
-    """The unknowns that the entries determine, given the entries at several random points.
+    physics: Physics,
+    unknowns: dict[sp.Symbol, Unknown],
+    entries: Sequence[Entry],
+    conserved: np.ndarray,
+) -> tuple[set[object], set[object]]:
+    """The unknowns that the entries determine, and those for which this is too large a question.
 
-    The entries are linear in the unknowns. An unknown that varies may have another value at each
-    point, a constant has the same; a known part beside an unknown counts as a constant. An unknown
-    is determined if no null vector of this linear system touches it.
+    The entries, at several points, are linear equations for the unknowns. One that varies has a
+    value of its own at each point; a constant has the same at all; a known part beside an unknown
+    counts as a constant. One that is constant per series only sees points of one series, on which
+    conserved quantities have the same value.
     """
-    parts = _connected(
-        [
-            _Part(k, symbol or k, factor, symbol is not None and unknowns[symbol].kind == "varying")
-            for k, entry in enumerate(entries)
-            for symbol, factor in entry.parts()
-        ]
-    )
-    constants = {part.unknown for part in parts if not part.varies}
-    varying = {part.unknown for part in parts if part.varies}
-    n_points = len(constants) + 2
-    if not parts or n_points * len(varying) + len(constants) > _MAX_COLUMNS:
-        return set()
-    values = _factor_values(physics, parts, n_points)
-    values = values[:, np.isfinite(values).all(axis=0)]
-    if not values.size:
-        return set()
+    parts = [
+        _Part(k, symbol or k, factor, unknowns[symbol].kind if symbol else "constant")
+        for k, entry in enumerate(entries)
+        for symbol, factor in entry.parts()
+    ]
+    told_apart: set[object] = set()
+    undecided: set[object] = set()
+    for group in _groups(parts):
+        constants = {part.unknown for part in group if part.kind != "varying"}
+        varying = {part.unknown for part in group} - constants
+        n_points = len(constants) + 2
+        n_rows = n_points * len({part.entry for part in group})
+        if n_rows * (n_points * len(varying) + len(constants)) > MAX_CELLS:
+            undecided |= {part.unknown for part in group}
+            continue
+        series = {part.unknown for part in group if part.kind == "per series"}
+        told_apart |= _determined(group, [GenericPoint(k, {}) for k in range(n_points)]) - series
+        if series:
+            told_apart |= _determined(group, _points_of_one_series(physics, n_points, conserved))
+    return told_apart, undecided
+
+
+def _points_of_one_series(
+    physics: Physics, count: int, conserved: np.ndarray
+) -> list[GenericPoint]:
+    """Points that differ only in ways which keep the conserved quantities."""
+    states = [equation.state for equation in physics.equations]
+    directions = orthogonal_directions(conserved)
+    points = []
+    for seed in range(count):
+        values = {state: random_residue("level", state.name) for state in states}
+        for k, direction in enumerate(directions):
+            length = random_residue("length", k, seed)
+            for state, component in zip(states, direction, strict=True):
+                inverse = pow(component.denominator, PRIME - 2, PRIME)
+                values[state] = (values[state] + component.numerator * inverse * length) % PRIME
+        points.append(GenericPoint(seed, values))
+    return points
+
+
+def _determined(group: list[_Part], points: list[GenericPoint]) -> set[object]:
     columns: dict[tuple[object, int | None], int] = {}
-    rows: dict[object, int] = {}
-    cells = []
-    for part, at_points in zip(parts, values, strict=True):
-        for point, value in enumerate(at_points):
-            column = (part.unknown, point if part.varies else None)
-            row = rows.setdefault((part.entry, point), len(rows))
-            cells.append((row, columns.setdefault(column, len(columns)), value))
-    matrix = np.zeros((max(len(rows), len(columns)), len(columns)))
-    for row, column, value in cells:
-        matrix[row, column] = value
-    matrix /= np.maximum(np.abs(matrix).max(axis=0, initial=0), 1e-300)
-    _, sizes, directions = np.linalg.svd(matrix)
-    null_space = directions[sizes <= _TOLERANCE * sizes.max(initial=1)]
-    touched = np.abs(null_space).max(axis=0, initial=0) > _TOLERANCE
-    free = {unknown for (unknown, _), column in columns.items() if touched[column]}
+    rows: dict[tuple[int, int], int] = {}
+    cells: dict[tuple[int, int], int] = {}
+    for part in group:
+        for k, point in enumerate(points):
+            name = (part.unknown, k if part.kind == "varying" else None)
+            row = rows.setdefault((part.entry, k), len(rows))
+            cells[row, columns.setdefault(name, len(columns))] = point.value(part.factor)
+    matrix = np.zeros((len(rows), len(columns)), np.int64)
+    for place, value in cells.items():
+        matrix[place] = value
+    determined = determined_columns(matrix)
+    free = {unknown for (unknown, _), column in columns.items() if not determined[column]}
     return {unknown for unknown, _ in columns} - free
 
 
-def _connected(parts: list[_Part]) -> list[_Part]:
-    """The parts that have to do with an entry of several parts, directly or through others."""
+def _groups(parts: list[_Part]) -> Iterator[list[_Part]]:
+    """The parts that have to do with each other, for each group with an entry of several parts."""
     by_entry: dict[int, list[_Part]] = {}
     by_unknown: dict[object, list[_Part]] = {}
     for part in parts:
         by_entry.setdefault(part.entry, []).append(part)
         by_unknown.setdefault(part.unknown, []).append(part)
-    waiting = [entry for entry, members in by_entry.items() if len(members) > 1]
-    seen = set(waiting)
-    while waiting:
-        for part in by_entry[waiting.pop()]:
-            for other in by_unknown[part.unknown]:
-                if other.entry not in seen:
-                    seen.add(other.entry)
-                    waiting.append(other.entry)
-    return [part for part in parts if part.entry in seen]
-
-
-def _factor_values(physics: Physics, parts: list[_Part], n_points: int) -> np.ndarray:
-    """The factors at random points, shape (parts, points)."""
-    states = [equation.state for equation in physics.equations]
-    program = compile_program([part.factor for part in parts], [*states, *physics.controls])
-    random = np.random.default_rng(0)
-    points = random.uniform(0.4, 1.9, (len(states) + len(physics.controls), n_points))
-    with np.errstate(all="ignore"):
-        values = run_program(program, list(points), np)
-    return np.stack([np.broadcast_to(value, n_points) for value in values])
+    seen: set[int] = set()
+    for start, members in by_entry.items():
+        if len(members) < 2 or start in seen:
+            continue
+        group, waiting = {start}, [start]
+        while waiting:
+            for part in by_entry[waiting.pop()]:
+                for other in by_unknown[part.unknown]:
+                    if other.entry not in group:
+                        group.add(other.entry)
+                        waiting.append(other.entry)
+        seen |= group
+        yield [part for entry in sorted(group) for part in by_entry[entry]]
 
 
 def _advice(entry: Entry, unknowns: dict[sp.Symbol, Unknown], column: str) -> str:
