@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -171,5 +172,33 @@ def test_a_reader_that_leaves_early_is_no_error():
     assert process.stdout is not None
     process.stdout.close()
     _, errors = process.communicate(timeout=60)
-    assert b"Traceback" not in errors
-    assert b"Exception" not in errors
+    assert errors == b""
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("redirection", "message"),
+    [
+        ("explain pendulum > /dev/full", "the output cannot be written: No space left on device"),
+        ("explain pendulum >&-", "the output cannot be written"),
+        ("explain - <&-", "standard input"),
+        ("explain - < /dev/null", "the physics text has no equation"),
+        ("explain - < /bin/sh", "standard input is not UTF-8 text"),
+        ("explain - < /dev/zero", "the physics text has 200,001 characters"),
+    ],
+)
+def test_broken_streams_end_with_one_message(redirection, message):
+    if "/dev/full" in redirection and not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    command = f"{shlex.join(COMMAND)} {redirection}"
+    result = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--latex"]])
+def test_any_terminal_encoding_will_do(tmp_path, form):
+    (tmp_path / "my.phys").write_text("# größer\nx' = -x\nunit x = °C", encoding="utf-8")
+    result = physsm("explain", "my.phys", *form, cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"})
+    assert result.returncode == 0

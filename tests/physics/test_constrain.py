@@ -70,3 +70,25 @@ def test_maps_rise_with_a_lower_bound_and_fall_with_an_upper_one():
     falling = jax.vmap(lambda r: to_bounded(r[None], [Bounds(None, 0.0)])[0])(raw)
     assert (np.diff(rising) > 0).all()
     assert (np.diff(falling) < 0).all()
+
+
+def test_bounds_are_rounded_into_the_interval():
+    """0.1 in single precision is above 0.1."""
+    for lower, upper in ((None, 0.1), (0.1, None), (0.1, 0.3), (1 / 3, 2 / 3)):
+        for number in (-200.0, 0.0, 200.0):
+            (value,) = to_bounded(jnp.asarray([number], jnp.float32), [Bounds(lower, upper)])
+            assert lower is None or float(value) >= lower
+            assert upper is None or float(value) <= upper
+
+
+def test_extreme_intervals_stay_finite():
+    bounds = [Bounds(-3e38, 3e38), Bounds(0.0, 1e39), Bounds(1000.0, 1000.00001), Bounds(-1e300)]
+    for number in (-200.0, -1.0, 0.0, 1.0, 200.0):
+        raw = jnp.full(4, number, jnp.float32)
+        values = to_bounded(raw, bounds)
+        assert np.isfinite(values).all()
+        assert np.isfinite(jax.grad(lambda r: to_bounded(r, bounds)[:3].sum() * 1e-38)(raw)).all()
+        assert np.isfinite(from_bounded(values, bounds)).all()
+        slope = jax.grad(lambda v: from_bounded(v, bounds)[:3].sum())(values)
+        assert not np.isnan(slope).any()
+    assert to_bounded(jnp.zeros(1, jnp.float32), [Bounds(-3e38, 3e38)])[0] == 0

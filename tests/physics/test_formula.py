@@ -65,7 +65,8 @@ def test_latex_keeps_decimals():
 @pytest.mark.parametrize(
     ("name", "latex"),
     [
-        ("x", "x"), ("theta", r"\theta"), ("v_x", "v_{x}"), ("rpm1", r"\mathrm{rpm}_{1}"),
+        ("x", "x"), ("theta", r"\theta"), ("vertical", r"\mathrm{vertical}"),
+        ("Omega", r"\Omega"), ("v_x", "v_{x}"), ("rpm1", r"\mathrm{rpm}_{1}"),
         ("inv_inertia", r"\mathrm{inv}_{\mathrm{inertia}}"), ("h1_max", r"h_{1,\mathrm{max}}"),
     ],
 )  # fmt: skip

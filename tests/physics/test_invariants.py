@@ -48,6 +48,7 @@ def numeric_invariants(system: System) -> np.ndarray:
             ["S + I + R + D", "99*S + 99*I + 100*R"],
         ),
         ("x' = 2*?k\ny' = exp(-1.2)*?k", ["x - 6.64023*y"]),
+        ("x' = (x + y)*(x - y)\ny' = -x", []),
     ],
 )
 def test_known_cases(text, expected):
@@ -104,3 +105,16 @@ def test_conservation_lost_by_the_order_of_factors_is_reported():
     kept = System.parse("S' = -?b*S*I\nI' = ?b*S*I - ?g*I\nR' = ?g*I")
     assert kept.invariants == ("S + I + R",)
     assert kept.warnings == ()
+
+
+def test_no_invariant_is_lost_between_scales():
+    system = System.parse("a' = 1e-9*?k\nb' = 6.02e23*?k\nc' = -?k\nd' = 3e8*?k")
+    assert len(system.invariants) == 3
+    rates = np.array([1e-9, 6.02e23, -1, 3e8, 0])
+    weights = system.invariant_weights
+    assert np.abs(weights @ rates / (np.abs(weights) @ np.abs(rates))).max() < 1e-12
+
+
+def test_equations_may_cancel_where_matrices_do_not():
+    (warning,) = System.parse("x' = x*y - y*x\ny' = x").warnings
+    assert "the equations conserve x, but the matrices do not" in warning

@@ -1,5 +1,10 @@
 """What each part of the language means."""
 
+import pickle
+import subprocess
+import sys
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -221,3 +226,35 @@ def test_notes_name_controls_that_no_equation_uses():
     system = System.parse("control u, w, q\nx' = -?k*x + [w]*x + q")
     (note,) = system.structure.notes
     assert note == "no equation uses the control u: it only informs the unknowns"
+
+
+def test_small_numbers_are_not_rounded_away():
+    known = describe(System.parse("x' = exp(-40)*x + sqrt(6.6e-34)*y\ny' = x").structure)["known_A"]
+    assert float(known[0][0]) == np.exp(-40)
+    assert float(known[0][1]) == np.sqrt(6.6e-34)
+
+
+def test_gradients_of_the_drift_at_the_edge_of_lifted_functions():
+    """An empty tank is a fine state, though the row of sqrt(h) has no value there."""
+    tanks = System.load("cascaded_tanks")
+    gradient = jax.grad(lambda theta: tanks.drift(theta, jnp.zeros(2), jnp.ones(1)).sum())
+    np.testing.assert_array_equal(gradient(jnp.ones(4)), [0, 1, 0, 0])
+    root = System.parse("x' = -?k*x**1.5")
+    slope = jax.grad(lambda z: root.drift(jnp.ones(1), z, jnp.zeros(0)).sum())(jnp.zeros(1))
+    np.testing.assert_array_equal(slope, [0])
+
+
+def test_pickled_systems_are_equal_in_another_process():
+    system = System.load("pendulum")
+    program = (
+        "import pickle, sys; from physsm import System; "
+        "s = pickle.load(sys.stdin.buffer); t = System.load('pendulum'); "
+        "assert s == t and hash(s._full.program) == hash(t._full.program)"
+    )
+    subprocess.run(
+        [sys.executable, "-c", program], input=pickle.dumps(system), check=True, timeout=60
+    )
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text():
+    assert System.parse("\ufeffx' = -x").states == ("x",)

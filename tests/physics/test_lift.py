@@ -199,3 +199,16 @@ def test_any_system_equals_its_written_equations(text, seed):
         for dtype, tolerance in ((jnp.float32, 1e-5), (jnp.float64, 1e-10)):
             values = (jnp.asarray(value, dtype) for value in (theta, z, u))
             assert_lifted_form_is_true(system, *values, tolerance=tolerance)
+
+
+def test_too_many_lifted_terms_are_refused():
+    text = "x' = " + " + ".join(f"sin({k}*x)" for k in range(1, 110))
+    with pytest.raises(PhysicsError, match=r"lifted functions would have 11,881 terms"):
+        System.parse(text)
+
+
+def test_quotient_columns_are_bracketed_in_equations():
+    assert lifted_equations(System.parse("x' = 0.5*x/y\ny' = 1/x").structure)[:2] == [
+        "x' = 0.5*x*(1/y)",
+        "y' = 1/x",
+    ]

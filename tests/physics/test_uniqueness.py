@@ -107,3 +107,46 @@ def test_a_chain_of_shared_entries_is_followed_to_its_end():
 def test_advice_does_not_repeat_what_is_declared():
     (warning,) = System.parse("x' = ?a*x + 2*?b*x\nunknown ?a, ?b constant").warnings
     assert "if they are numbers" not in warning
+
+
+def test_a_conserved_factor_does_not_help_within_one_series():
+    """x + y never changes in a series, so ?a*(x + y) + ?b is one number there."""
+    text = "x' = -?k*x\ny' = ?k*x\nz' = ?a*[x + y]*z + ?b*z\nunknown ?a, ?b {}"
+    assert System.parse(text.format("per series")).warnings != ()
+    assert System.parse(text.format("constant")).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "n_warnings"),
+    [
+        # scales do not matter
+        ("x' = ?a*x + ?b*x\ny' = ?b*y + 1e-10*?c*y\nz' = ?c*z + ?d*z", 3),
+        ("x' = ?a*x + ?b*x\ny' = 1e-30*?b*y", 0),
+        # nor do the edges of functions
+        ("x' = ?a*[sqrt(x - 5)]*x + ?b*x\nunknown ?a, ?b constant", 0),
+        # nor the number of terms
+        (
+            "x' = " + " + ".join(f"?c{k}*[x**{k}]*x" for k in range(20)) + "\nunknown "
+            + ", ".join(f"?c{k}" for k in range(20)) + " constant",
+            0,
+        ),
+        # sine and cosine are related
+        ("x' = [sin(x)**2]*?a*x + [cos(x)**2]*?b*x + ?c*x\nunknown ?a, ?b, ?c constant", 1),
+        ("x' = [sin(x)**2]*?a*x + [cos(x)]*?b*x + ?c*x\nunknown ?a, ?b, ?c constant", 0),
+        ("x' = [tan(x)*cos(x)]*?a*x + [sin(x)]*?b*x\nunknown ?a, ?b constant", 1),
+    ],
+)  # fmt: skip
+def test_scales_edges_and_identities(text, n_warnings):
+    assert len(System.parse(text).warnings) == n_warnings
+
+
+def test_too_large_a_question_is_left_open():
+    n_states, n_constants = 14, 150
+    text = "\n".join(
+        f"x{i}' = " + " + ".join(f"?c{k}*[sin({k + 1}*x{i})]*x{i}" for k in range(n_constants))
+        for i in range(n_states)
+    )
+    names = ", ".join(f"?c{k}" for k in range(n_constants))
+    warnings = System.parse(f"{text}\nunknown {names} constant").warnings
+    assert len(warnings) == n_states
+    assert all("shares unknowns with too many others" in warning for warning in warnings)

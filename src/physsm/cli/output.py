@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -15,14 +16,21 @@ from physsm._errors import PhyssmError
 
 def show(renderable: RenderableType) -> None:
     """Print for people. Into a file or pipe, nothing is cut to the width of a terminal."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
+    terminal = Console()
+    width = terminal.width
+    if not terminal.is_terminal:
         wide = Console(width=10_000)
-        needed = Measurement.get(wide, wide.options, renderable).maximum
-        console.width = max(console.width, needed)
-    with console.capture() as captured:
-        console.print(renderable)
-    show_plain("\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")))
+        width = max(width, Measurement.get(wide, wide.options, renderable).maximum)
+    page = Console(
+        file=io.StringIO(),
+        width=width,
+        force_terminal=terminal.is_terminal,
+        color_system=terminal.color_system,  # type: ignore[arg-type]
+        highlight=False,
+    )
+    page.print(renderable)
+    text = page.file.getvalue()  # type: ignore[attr-defined]
+    show_plain("\n".join(line.rstrip() for line in text.rstrip("\n").split("\n")))
 
 
 def show_json(content: Any) -> None:
