@@ -1,7 +1,10 @@
 """Everything that physsm raises on purpose.
 
 PhyssmError
-└── PhysicsError    a physics text that cannot be read: where, what was expected, what to write
+├── PhysicsError    a physics text that cannot be read: where, what was expected, what to write
+├── DataError       a table or array that cannot be used: file, row, column
+├── ConfigError     a setting that cannot be used, or settings that contradict each other
+└── RunError        a run folder that cannot be read or written
 """
 
 from __future__ import annotations
@@ -71,6 +74,43 @@ class PhysicsError(PhyssmError):
         if self.hint:
             lines.append(f"  {self.hint}")
         return "\n".join(lines)
+
+
+class DataError(PhyssmError):
+    """Data that cannot be used.
+
+    `message` is one sentence. `path` is the file, `row` the line of the table counted as a
+    spreadsheet does (the header is row 1, the first data row is row 2), `column` the column's
+    name; each is None where the fault has no such place. `hint` says what to do.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        row: int | None = None,
+        column: str | None = None,
+        hint: str | None = None,
+    ):
+        self.message = message
+        self.path = path
+        self.row = row
+        self.column = column
+        self.hint = hint
+        place = [path] if path else []
+        place += [f"row {row}"] if row is not None else []
+        place += [f"column {column}"] if column is not None else []
+        text = f"{', '.join(place)}: {message}" if place else message
+        super().__init__(f"{text}\n  {hint}" if hint else text)
+
+
+class ConfigError(PhyssmError):
+    """A setting that is unknown, out of range, or contradicts another."""
+
+
+class RunError(PhyssmError):
+    """A run folder or model file that is missing, foreign, damaged, newer, or not writable."""
 
 
 _SHOWN_WIDTH = 100

@@ -1,0 +1,26 @@
+"""Plug-ins by file: the name of a model is the name of its file, found without importing it."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from physsm._errors import ConfigError, did_you_mean
+
+
+def names_in(package: str) -> list[str]:
+    """The public modules of a package of physsm, such as `models`, in alphabetical order."""
+    folder = Path(__file__).parent / package
+    found = pkgutil.iter_modules([str(folder)])
+    return sorted(module.name for module in found if not module.name.startswith("_"))
+
+
+def find(package: str, name: str, attribute: str) -> Any:
+    """What a module of the package exports under `attribute`."""
+    known = names_in(package)
+    if name not in known:
+        hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
+        raise ConfigError(f"there is no {package.removesuffix('s')} called {name!r}: {hint}")
+    return getattr(import_module(f"physsm.{package}.{name}"), attribute)

@@ -1,0 +1,177 @@
+"""The values that travel between the parts: `Panel` in, `Query` for the future, `Forecast` out.
+
+All are NumPy, padded at the end to a common length, in the units of the user's table. Times are
+float64: a float32 cannot tell the milliseconds of a long recording apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+TimeUnit = Literal["s", "min", "h", "d"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the user's table looked, so that a forecast table can look the same.
+
+    Datetimes are numbers inside: the time since `origin` (ISO 8601) in `time_unit`. `origin` is
+    None where the table's own times are numbers.
+    """
+
+    time: str = "time"
+    series: str | None = None
+    integer_ids: bool = False
+    origin: str | None = None
+    time_unit: TimeUnit = "s"
+
+
+class Series(NamedTuple):
+    """One recording without padding. Shapes (steps,), (steps, channels), (steps, controls)."""
+
+    id: str
+    times: Float[np.ndarray, " steps"]
+    values: Float[np.ndarray, "steps channels"]
+    controls: Float[np.ndarray, "steps controls"]
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Many series, each with its own times: the one form in which data travels.
+
+    Row i of a series is its i-th time. A channel that was not measured then is NaN. After the
+    last row of a series (`lengths`) its last time and controls are repeated and values are NaN.
+    Make one with `physsm.read_table`, `physsm.to_panel` or `Panel.from_series`.
+    """
+
+    ids: tuple[str, ...]
+    times: Float[np.ndarray, "series steps"]
+    values: Float[np.ndarray, "series steps channels"]
+    controls: Float[np.ndarray, "series steps controls"]
+    lengths: Int[np.ndarray, " series"]
+    channels: tuple[str, ...]
+    control_names: tuple[str, ...] = ()
+    layout: Layout = field(default_factory=Layout)
+
+    @classmethod
+    def from_series(
+        cls,
+        series: Sequence[Series],
+        channels: Sequence[str],
+        control_names: Sequence[str] = (),
+        layout: Layout | None = None,
+    ) -> Panel:
+        """Pad series to one length. The data is trusted here: `data.table` checks it."""
+        lengths = np.array([len(one.times) for one in series], np.int64)
+        steps = int(lengths.max(initial=0))
+        times = np.zeros((len(series), steps))
+        precision = np.result_type(np.float32, *(one.values for one in series))
+        values = np.full((len(series), steps, len(channels)), np.nan, precision)
+        controls = np.zeros((len(series), steps, len(control_names)))
+        for i, one in enumerate(series):
+            rows = np.minimum(np.arange(steps), len(one.times) - 1)
+            times[i], controls[i] = one.times[rows], one.controls[rows]
+            values[i, : lengths[i]] = one.values
+        return cls(
+            ids=tuple(one.id for one in series),
+            times=times,
+            values=values,
+            controls=controls,
+            lengths=lengths,
+            channels=tuple(channels),
+            control_names=tuple(control_names),
+            layout=layout or Layout(),
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[Series]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, i: int) -> Series:
+        """One series without its padding; views, not copies."""
+        n = int(self.lengths[i])
+        return Series(self.ids[i], self.times[i, :n], self.values[i, :n], self.controls[i, :n])
+
+    @property
+    def observed(self) -> Bool[np.ndarray, "series steps channels"]:
+        """True where a channel was measured."""
+        return ~np.isnan(self.values)
+
+    @property
+    def gaps(self) -> Float[np.ndarray, " gaps"]:
+        """All gaps `t[i+1] - t[i]`, of all series, in one row."""
+        within = np.arange(1, self.times.shape[1]) < self.lengths[:, None]
+        return np.diff(self.times, axis=1)[within]
+
+    @property
+    def median_gap(self) -> float:
+        """The median gap; 1 where no series has two rows."""
+        return float(np.median(self.gaps)) if self.gaps.size else 1.0
+
+    def select(self, indices: Sequence[int] | Int[np.ndarray, " chosen"]) -> Panel:
+        """Some of the series."""
+        return self._from(self[int(i)] for i in indices)
+
+    def between(
+        self, start: Int[np.ndarray, " series"] | int, stop: Int[np.ndarray, " series"] | int
+    ) -> Panel:
+        """Rows `start` to `stop` (exclusive) of each series."""
+        starts = np.broadcast_to(np.asarray(start), (len(self),))
+        stops = np.broadcast_to(np.asarray(stop), (len(self),))
+        return self._from(
+            Series(one.id, one.times[a:b], one.values[a:b], one.controls[a:b])
+            for one, a, b in zip(self, starts, stops, strict=True)
+        )
+
+    def only(self, channels: Sequence[str]) -> Panel:
+        """Some of the channels, in the order given."""
+        columns = [self.channels.index(name) for name in channels]
+        return replace(self, values=self.values[:, :, columns], channels=tuple(channels))
+
+    def _from(self, series: Iterator[Series]) -> Panel:
+        return Panel.from_series(list(series), self.channels, self.control_names, self.layout)
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """The times to forecast and the controls then, padded like a `Panel`; row k is the k-th time."""
+
+    times: Float[np.ndarray, "series steps"]
+    controls: Float[np.ndarray, "series steps controls"]
+    lengths: Int[np.ndarray, " series"]
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """What a forecaster says of the future, in the units of the table.
+
+    `lower` and `upper` are meant to hold a share `coverage` of the measurements. `states` and
+    `unknowns` are None for a model that has no physics. Rows after `lengths` are padding.
+    """
+
+    ids: tuple[str, ...]
+    times: Float[np.ndarray, "series steps"]
+    lengths: Int[np.ndarray, " series"]
+    channels: tuple[str, ...]
+    mean: Float[np.ndarray, "series steps channels"]
+    lower: Float[np.ndarray, "series steps channels"]
+    upper: Float[np.ndarray, "series steps channels"]
+    coverage: float
+    layout: Layout = field(default_factory=Layout)
+    state_names: tuple[str, ...] = ()
+    states: Float[np.ndarray, "series steps states"] | None = None
+    unknown_names: tuple[str, ...] = ()
+    unknowns: Float[np.ndarray, "series steps unknowns"] | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def valid(self) -> Bool[np.ndarray, "series steps"]:
+        """False in the padding."""
+        return np.arange(self.times.shape[1]) < self.lengths[:, None]

@@ -1,0 +1,133 @@
+"""Windows of a panel: where they are, and their rows gathered for one batch.
+
+A window is a context, which is seen, and a target after it. Windows are indices; the panel is never
+copied per window. A batch is time-major. Contexts end together: shorter ones have empty rows with a
+gap of zero before them, which leave every recurrent state as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from physsm._values import Panel
+
+
+class Windows(NamedTuple):
+    """Window w takes rows `start[w]` to `boundary[w]` (context) to `stop[w]` (target)."""
+
+    series: Int[np.ndarray, " windows"]
+    start: Int[np.ndarray, " windows"]
+    boundary: Int[np.ndarray, " windows"]
+    stop: Int[np.ndarray, " windows"]
+
+    def __getitem__(self, chosen: object) -> Windows:  # type: ignore[override]
+        return Windows(*(field[chosen] for field in tuple(self)))  # type: ignore[index]
+
+    @property
+    def count(self) -> int:
+        """The number of windows."""
+        return len(tuple(self)[0])
+
+
+class Batch(NamedTuple):
+    """Rows of some windows, time-major, single precision, without NaN.
+
+    `gaps[i]` is the time before row i, zero in padding. `values` are the measurements, zero where
+    `observed` is 0. What a model may look at is `seen` (1 where a measurement is shown) and `last`,
+    each channel's latest shown measurement up to and including the row, zero before the first.
+    `valid` is 1 for rows that are no padding.
+    """
+
+    gaps: Float[np.ndarray, "steps batch"]
+    values: Float[np.ndarray, "steps batch channels"]
+    observed: Float[np.ndarray, "steps batch channels"]
+    last: Float[np.ndarray, "steps batch channels"]
+    seen: Float[np.ndarray, "steps batch channels"]
+    controls: Float[np.ndarray, "steps batch controls"]
+    valid: Float[np.ndarray, "steps batch"]
+
+
+def whole_series(panel: Panel, horizon: int) -> Windows:
+    """One window per series: the last `horizon` rows are its target, all before its context."""
+    series = np.arange(len(panel))
+    return Windows(series, np.zeros_like(series), panel.lengths - horizon, panel.lengths)
+
+
+def windows(panel: Panel, context: int, horizon: int, stride: int) -> Windows:
+    """All windows at `stride`, the last row of each series included.
+
+    A series shorter than `context + horizon` gives one window with a shorter context, if it has
+    at least two rows before a whole target.
+    """
+    found: list[tuple[int, int, int, int]] = []
+    for i, length in enumerate(panel.lengths.tolist()):
+        last = length - horizon
+        if last < 2:
+            continue
+        boundaries = range(last, min(context, last) - 1, -stride)
+        found += [(i, max(0, b - context), b, b + horizon) for b in reversed(boundaries)]
+    columns = np.array(found, np.int64).reshape(-1, 4).T
+    return Windows(*columns)
+
+
+def shuffled_batches(
+    chosen: Windows, size: int, generator: np.random.Generator
+) -> Iterator[Windows]:
+    """All windows in random order, in batches of `size`; the last batch is filled up with others
+    of the same order, so that every batch has one shape.
+    """
+    order = generator.permutation(chosen.count)
+    missing = -len(order) % size
+    order = np.concatenate([order, np.resize(order, missing)])
+    for first in range(0, len(order), size):
+        yield chosen[order[first : first + size]]
+
+
+def gather(
+    panel: Panel,
+    chosen: Windows,
+    context: int,
+    horizon: int,
+    first_gap: float,
+    hide: tuple[float, np.random.Generator] | None = None,
+) -> Batch:
+    """The rows of windows, each with `context` rows (padded before) and `horizon` (padded after).
+
+    `first_gap` stands for the gap before the first row of a window, which has none. Nothing of the
+    target is shown, and of the context a random share of the cells is hidden if `hide` says so.
+    """
+    series, start, boundary, stop = tuple(chosen)
+    rows = boundary[None, :] + np.arange(-context, horizon)[:, None]
+    valid = (rows >= start) & (rows < stop)
+    inside = np.clip(rows, start, stop - 1)
+    times = panel.times[series, inside]
+    before = panel.times[series, np.maximum(inside - 1, 0)]
+    gaps = np.where(rows == start, first_gap, times - before) * valid
+    values = panel.values[series, inside]
+    observed = ~np.isnan(values) & valid[..., None]
+    values = np.where(observed, values, 0)
+    seen = observed & (np.arange(context + horizon) < context)[:, None, None]
+    if hide is not None:
+        share, generator = hide
+        seen &= generator.random(seen.shape) >= share
+    return Batch(
+        gaps=gaps.astype(np.float32),
+        values=values.astype(np.float32),
+        observed=observed.astype(np.float32),
+        last=hold_last(values, seen).astype(np.float32),
+        seen=seen.astype(np.float32),
+        controls=panel.controls[series, inside].astype(np.float32),
+        valid=valid.astype(np.float32),
+    )
+
+
+def hold_last(values: np.ndarray, observed: np.ndarray) -> np.ndarray:
+    """Each channel's latest observed value along axis 0; zero before the first."""
+    steps = np.arange(values.shape[0]).reshape((-1,) + (1,) * (values.ndim - 1))
+    latest = np.maximum.accumulate(np.where(observed, steps, -1), axis=0)
+    held = np.take_along_axis(values, np.maximum(latest, 0), axis=0)
+    return np.where(latest >= 0, held, 0)

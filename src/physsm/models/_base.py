@@ -1,0 +1,260 @@
+"""What every forecaster is: settings that can be fitted, and a fitted model that can forecast.
+
+A model is one file in this folder that exports `MODEL`, a subclass of `AbstractForecaster`. It
+implements `fit`, and its fitted form, a subclass of `AbstractFitted`, implements `_predict` (the
+future), `_one_step` (each row from those before it) and what is stored. Checks, intervals and files
+are inherited.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, final
+
+import numpy as np
+from jaxtyping import Float
+from pydantic import BaseModel, ValidationError
+
+from physsm._errors import ConfigError, DataError, did_you_mean
+from physsm._values import Forecast, Layout, Panel, Query
+from physsm.data.table import to_panel
+from physsm.models._calibration import Calibration
+from physsm.models._future import make_query
+from physsm.physics.system import System
+
+
+class Prediction(NamedTuple):
+    """A forecast before its intervals: `spread` is one standard deviation by the model's own view.
+
+    States and unknowns are None for models without physics.
+    """
+
+    mean: Float[np.ndarray, "series steps channels"]
+    spread: Float[np.ndarray, "series steps channels"]
+    states: Float[np.ndarray, "series steps states"] | None = None
+    unknowns: Float[np.ndarray, "series steps unknowns"] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Interface:
+    """The columns that a fitted model speaks of, and how its training table looked."""
+
+    channels: tuple[str, ...]
+    controls: tuple[str, ...]
+    layout: Layout
+    median_gap: float
+
+
+class AbstractForecaster(abc.ABC):
+    """Settings of a model. Flags say what it can take into account; all accept any panel."""
+
+    name: ClassVar[str]
+    irregular: ClassVar[bool]
+    missing: ClassVar[bool]
+    controls: ClassVar[bool]
+    physics: ClassVar[bool]
+    Config: ClassVar[type[BaseModel]]
+    Fitted: ClassVar[type[AbstractFitted]]
+
+    @classmethod
+    @abc.abstractmethod
+    def create(cls, system: System | None, settings: Mapping[str, Any]) -> AbstractForecaster:
+        """A forecaster from settings as they stand in a TOML file."""
+
+    @abc.abstractmethod
+    def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> AbstractFitted:
+        """Fit to a table or Panel. Without `validation`, part of `train` is set aside."""
+
+
+class AbstractFitted(abc.ABC):
+    """A fitted model."""
+
+    name: ClassVar[str]
+    interface: Interface
+    calibration: Calibration
+
+    # What a model implements.
+
+    @abc.abstractmethod
+    def _predict(self, history: Panel, query: Query, wants_spread: bool) -> Prediction:
+        """The future of each series at the query's times. Rows after its lengths are ignored."""
+
+    @abc.abstractmethod
+    def _one_step(self, history: Panel) -> Prediction:
+        """Each row as predicted from the rows before it; NaN in the first row."""
+
+    @abc.abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """All that is needed to make the model again besides its arrays, as plain JSON values."""
+
+    @abc.abstractmethod
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Its arrays by name."""
+
+    @classmethod
+    @abc.abstractmethod
+    def restore(
+        cls,
+        description: Mapping[str, Any],
+        arrays: Mapping[str, np.ndarray],
+        interface: Interface,
+        calibration: Calibration,
+        source: str,
+    ) -> AbstractFitted:
+        """The inverse of `describe` and `arrays`. `source` is the file, for errors."""
+
+    # What it inherits.
+
+    @final
+    def forecast(
+        self,
+        history: Any,
+        *,
+        times: Any = None,
+        horizon: int | None = None,
+        controls: Any = None,
+        coverage: float | None = 0.9,
+    ) -> Forecast:
+        """The future of each series of `history`.
+
+        `times`: an array of times, shape (steps,) or (series, steps), with `controls` of shape
+        (steps, m) or (series, steps, m); or a table with a time column and one for each control.
+        `horizon`: so many rows at the median gap instead. `coverage` None leaves the intervals
+        out (they are NaN), which is faster.
+        """
+        if coverage is not None and not 0 < coverage < 1:
+            raise ConfigError(f"the coverage is {coverage} and must be between 0 and 1")
+        panel = self.check(history)
+        query = make_query(panel, times, horizon, controls)
+        prediction = self._predict(panel, query, coverage is not None)
+        return self._as_forecast(panel, query.times, query.lengths, prediction, coverage)
+
+    @final
+    def one_step(self, history: Any, coverage: float | None = 0.9) -> Forecast:
+        """Each row as predicted from the rows before it; the first row is NaN."""
+        panel = self.check(history)
+        prediction = self._one_step(panel)
+        return self._as_forecast(panel, panel.times, panel.lengths, prediction, coverage)
+
+    def interpolate(self, history: Any, *, times: Any = None) -> Forecast:
+        """Values between the rows: here along straight lines between measurements.
+
+        `times` as in `forecast`, inside the history; by default the history's own rows.
+        """
+        panel = self.check(history)
+        wanted = inside_times(panel, times)
+        mean = np.full((*wanted.shape, len(panel.channels)), np.nan)
+        for i, one in enumerate(panel):
+            for channel in range(len(panel.channels)):
+                seen = ~np.isnan(one.values[:, channel])
+                if seen.any():
+                    mean[i, :, channel] = np.interp(
+                        wanted[i], one.times[seen], one.values[seen, channel]
+                    )
+        lengths = panel.lengths if times is None else np.full(len(panel), wanted.shape[1])
+        prediction = Prediction(mean, np.full_like(mean, np.nan))
+        return self._as_forecast(panel, wanted, lengths, prediction, None)
+
+    @final
+    def check(self, history: Any) -> Panel:
+        """The history as a panel with the model's channels and controls, in its order."""
+        asked = self.interface
+        if isinstance(history, Panel):
+            for name in (*asked.channels, *asked.controls):
+                known = (*history.channels, *history.control_names)
+                if name not in known:
+                    hint = did_you_mean(name, known) or f"it has {', '.join(known)}"
+                    raise DataError(f"the history has no column {name}", hint=hint)
+            order = [history.control_names.index(name) for name in asked.controls]
+            return replace(
+                history.only(asked.channels),
+                controls=history.controls[:, :, order],
+                control_names=asked.controls,
+            )
+        return to_panel(
+            history,
+            time=asked.layout.time,
+            series=asked.layout.series,
+            channels=list(asked.channels),
+            controls=list(asked.controls),
+            time_unit=asked.layout.time_unit,
+        )
+
+    def save(self, folder: Any) -> None:
+        """Write the model into a folder, from where `physsm.load` reads it."""
+        from physsm.models._store import save_model
+
+        save_model(self, folder)
+
+    def _as_forecast(
+        self,
+        panel: Panel,
+        times: np.ndarray,
+        lengths: np.ndarray,
+        prediction: Prediction,
+        coverage: float | None,
+    ) -> Forecast:
+        nothing = np.full_like(prediction.mean, np.nan)
+        reach = nothing
+        if coverage is not None:
+            reach = self.calibration.factor(coverage) * prediction.spread
+        state_names, unknown_names = self._physics_names()
+        lower, upper = self._limits()
+        return Forecast(
+            ids=panel.ids,
+            times=times,
+            lengths=np.asarray(lengths, np.int64),
+            channels=panel.channels,
+            mean=np.clip(prediction.mean, lower, upper),
+            lower=np.clip(prediction.mean - reach, lower, upper),
+            upper=np.clip(prediction.mean + reach, lower, upper),
+            coverage=coverage if coverage is not None else float("nan"),
+            layout=panel.layout,
+            state_names=state_names if prediction.states is not None else (),
+            states=prediction.states,
+            unknown_names=unknown_names if prediction.unknowns is not None else (),
+            unknowns=prediction.unknowns,
+            warnings=prediction.warnings,
+        )
+
+    def _physics_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of states and unknowns; none without physics."""
+        return (), ()
+
+    def _limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of the channels, by the physics."""
+        channels = len(self.interface.channels)
+        return np.full(channels, -np.inf), np.full(channels, np.inf)
+
+
+def inside_times(panel: Panel, times: Any) -> Float[np.ndarray, "series steps"]:
+    """Times inside each series' history, checked; its own rows if none are given."""
+    if times is None:
+        return panel.times
+    wanted = np.asarray(times, float)
+    if wanted.ndim not in (1, 2) or (wanted.ndim == 2 and len(wanted) != len(panel)):
+        raise DataError(f"the times have the shape {wanted.shape}; they must be (steps,), or ")
+    wanted = np.broadcast_to(wanted, (len(panel), wanted.shape[-1])).copy()
+    first, last = panel.times[:, :1], panel.times[np.arange(len(panel)), panel.lengths - 1][:, None]
+    if not np.isfinite(wanted).all() or (wanted < first).any() or (wanted > last).any():
+        raise DataError("times to interpolate must lie inside the history of each series")
+    return wanted
+
+
+def read_config(kind: type[BaseModel], settings: Mapping[str, Any], model: str) -> Any:
+    """Settings checked; an error names the setting, what was wrong with it, and a near name."""
+    try:
+        return kind.model_validate(dict(settings))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            known = [field.alias or name for name, field in kind.model_fields.items()]
+            hint = did_you_mean(place.split(".")[-1], known) or f"there are {', '.join(known)}"
+            raise ConfigError(f"{model} has no setting {place}: {hint}") from None
+        raise ConfigError(
+            f"the setting {place} of {model} is {first['input']!r}: {first['msg']}"
+        ) from None

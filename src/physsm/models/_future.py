@@ -1,0 +1,56 @@
+"""The future that a forecast is asked for: times and controls, given in any of several ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from physsm._errors import DataError
+from physsm._values import Panel, Query
+from physsm.data.query import horizon_query, to_query
+
+
+def make_query(history: Panel, times: Any, horizon: int | None, controls: Any) -> Query:
+    """A query from a table of times (and controls), arrays, or a number of further rows."""
+    if (times is None) == (horizon is None):
+        raise DataError("say either which times to forecast or how many rows (horizon), not both")
+    if isinstance(times, Query):
+        return times
+    if horizon is not None:
+        return horizon_query(history, horizon, controls)
+    if not _is_array(times):
+        if controls is not None:
+            raise DataError("the controls belong into the columns of the table of times")
+        return to_query(times, history)
+    return _from_arrays(history, np.asarray(times, float), controls)
+
+
+def _is_array(times: Any) -> bool:
+    return isinstance(times, np.ndarray | list | tuple | range)
+
+
+def _from_arrays(history: Panel, times: np.ndarray, controls: Any) -> Query:
+    series, m = len(history), len(history.control_names)
+    if times.ndim not in (1, 2) or not times.size or (times.ndim == 2 and len(times) != series):
+        raise DataError(
+            f"the times have the shape {times.shape}; they must be (steps,), or ({series}, steps) "
+            "for the series of the history"
+        )
+    times = np.broadcast_to(times, (series, times.shape[-1])).copy()
+    last = history.times[np.arange(series), history.lengths - 1]
+    if not np.isfinite(times).all() or (np.diff(times, axis=1, prepend=last[:, None]) <= 0).any():
+        raise DataError("the times must be finite, increasing, and after the history's last time")
+    wanted = (series, times.shape[1], m)
+    if controls is None and m:
+        raise DataError(
+            f"the future needs values of the controls {', '.join(history.control_names)}"
+        )
+    given = np.zeros(wanted) if controls is None else np.asarray(controls, float)
+    if given.ndim == 2:
+        given = np.broadcast_to(given, (series, *given.shape))
+    if given.shape != wanted:
+        raise DataError(f"the controls have the shape {given.shape} and must have {wanted}")
+    if not np.isfinite(given).all():
+        raise DataError("the controls must be finite numbers")
+    return Query(times, np.array(given), np.full(series, times.shape[1], np.int64))

@@ -1,0 +1,119 @@
+"""The network on whole batches, compiled once for each shape.
+
+Shapes are rounded up so that few of them occur: rows with a gap of zero before a context or after a
+future change nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float
+
+from physsm.models.phy_ssm.network import Boundary, Network, Observations, Observed, Rollout
+
+TIME_FIRST = Observed(posterior=1, z_ext=1, theta=1, predicted=1, boundary=0)  # type: ignore[arg-type]
+
+
+class Spread(NamedTuple):
+    """Standard deviations over draws, scaled."""
+
+    channels: Float[Array, "steps series channels"]
+    theta: Float[Array, "steps series features"]
+
+
+def rounded_up(steps: int) -> int:
+    """The next of 16, 32, 48, 64, then multiples of an eighth of the power of two below."""
+    unit = 16
+    while unit * 8 < steps:
+        unit *= 2
+    return -(-steps // unit) * unit
+
+
+def as_arrays(rows: Observations, dtype: jnp.dtype) -> Observations:
+    """NumPy rows as arrays of the network's precision."""
+    return Observations(*(jnp.asarray(leaf, dtype) for leaf in rows))
+
+
+@eqx.filter_jit
+def observe(network: Network, rows: Observations) -> Observed:
+    """The observed parts of many series, by means, time-major."""
+    return jax.vmap(lambda one: network.observe(one, None), in_axes=1, out_axes=TIME_FIRST)(rows)
+
+
+@eqx.filter_jit
+def decode(network: Network, z_ext: Float[Array, "steps series d"]) -> Array:
+    """Scaled channels."""
+    return network.decode(z_ext)
+
+
+@eqx.filter_jit
+def roll_out(
+    network: Network, boundary: Boundary, controls: Array, gaps: Array
+) -> tuple[Rollout, Array]:
+    """The futures of many series by means: states and unknowns, and scaled channels."""
+    future = jax.vmap(network.rollout, in_axes=(0, 1, 1), out_axes=1)(boundary, controls, gaps)
+    return future, network.decode(future.z_ext)
+
+
+@eqx.filter_jit
+def spread_of_rollout(
+    network: Network, boundary: Boundary, controls: Array, gaps: Array, seed: Array, samples: int
+) -> Spread:
+    """How far draws of the state at the boundary, and of each step's prior, come apart."""
+
+    def one_series(boundary: Boundary, controls: Array, gaps: Array, seed: Array) -> Spread:
+        def one_draw(key: Array) -> tuple[Array, Array]:
+            key_start, key_steps = jr.split(key)
+            future = network.rollout(network.draw(boundary, key_start), controls, gaps, key_steps)
+            return network.decode(future.z_ext), future.theta
+
+        channels, theta = jax.vmap(one_draw)(jr.split(jr.key(seed), samples))
+        return Spread(_spread(channels), _spread(theta))
+
+    series = gaps.shape[1]
+    seeds = jnp.full(series, seed)
+    return jax.vmap(one_series, in_axes=(0, 1, 1, 0), out_axes=1)(boundary, controls, gaps, seeds)
+
+
+@eqx.filter_jit
+def spread_of_unknowns(network: Network, rows: Observations, seed: Array, samples: int) -> Array:
+    """Standard deviation of theta at each row over draws of the states."""
+
+    def one_series(rows: Observations) -> Array:
+        keys = jr.split(jr.key(seed), samples)
+        return _spread(jax.vmap(lambda key: network.observe(rows, key).theta)(keys))
+
+    return jax.vmap(one_series, in_axes=1, out_axes=1)(rows)
+
+
+@eqx.filter_jit
+def advance_rows(
+    network: Network, z_ext: Array, theta: Array, u: Array, u_next: Array, gaps: Array
+) -> Array:
+    """States a gap after (or before, if negative) given ones, all as one flat batch."""
+    after = jax.vmap(network.unit.advance)(z_ext, theta, u, u_next, gaps)
+    return after
+
+
+@eqx.filter_jit
+def update(network: Network, boundary: Boundary, row: Observations) -> Boundary:
+    """A stream after one more row."""
+    return network.update(boundary, row)
+
+
+def padded_steps(array: np.ndarray, steps: int) -> np.ndarray:
+    """Zeros after the last step, up to `steps`."""
+    missing = steps - array.shape[0]
+    return np.concatenate([array, np.zeros((missing, *array.shape[1:]), array.dtype)])
+
+
+def _spread(draws: Array) -> Array:
+    """Robust to single draws that run away: half the distance of the quantiles one std apart."""
+    low, high = jnp.quantile(draws, jnp.asarray([0.1587, 0.8413], draws.dtype), axis=0)
+    return (high - low) / 2

@@ -1,0 +1,125 @@
+"""The settings of Phy-SSM, and its two presets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from physsm.nn.s5 import Discretisation, Skip
+from physsm.training.loop import TrainingSettings
+from physsm.training.optimiser import OptimiserSettings
+
+Preset = Literal["default", "paper"]
+
+
+class Stack(BaseModel):
+    """An S5 stack. A `width` of None means that of its input, as in the paper's unit."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    width: int | None = Field(32, ge=1)
+    states: int = Field(32, ge=2, multiple_of=2)
+    depth: int = Field(2, ge=1)
+
+
+class Perceptron(BaseModel):
+    """A multilayer perceptron with hidden layers of one width."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    width: int = Field(64, ge=1)
+    layers: int = Field(2, ge=0)
+
+
+class Config(BaseModel):
+    """Settings of Phy-SSM.
+
+    - `context`, `horizon`, `stride`: rows of a training window and between windows; by default a
+      half, a quarter and a twentieth of the median series, at most 200, 100 and 10.
+    - `latent`: size of the sampled latent, mapped linearly to the states; None: the states.
+    - `physical_units`: scale states by their data and time by the median gap, so that the known
+      terms hold in the user's units; else the structure acts on a free latent.
+    - `ground_states`: channels with the name of a state are that state, without a decoder network.
+    - `unknown_network`: what predicts the varying unknowns.
+    - `control_hold`: the control over a gap is that at its start, or the mean of both ends.
+    - `correct`: evaluate the coefficients at the middle of the step (a second solve): second order
+      for nonlinear systems too.
+    - `relift`: lifted states are computed anew from the states after each step of a rollout.
+    - `hide`: share of measurements hidden from the encoder in training.
+    - `beta`, `lambda_`: weights of the KL term and of the physics state regulariser; `anneal`:
+      share of the training over which beta grows from zero.
+    - `curriculum`: share of the training over which the rollout that counts grows to its length:
+      long rollouts of a wrong model have gradients that mislead.
+    - `samples`: draws behind an interval.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    context: int | None = Field(None, ge=2)
+    horizon: int | None = Field(None, ge=1)
+    stride: int | None = Field(None, ge=1)
+    encoder: Stack = Stack(width=32, states=32, depth=3)
+    encoder_perceptron: Perceptron = Perceptron(width=64, layers=2)
+    decoder_perceptron: Perceptron = Perceptron(width=64, layers=2)
+    latent: int | None = Field(None, ge=1)
+    unit: Stack = Stack(width=32, states=32, depth=2)
+    unknown_network: Literal["s5", "mlp"] = "s5"
+    unknown_hidden: int = Field(32, ge=1)
+    discretisation: Discretisation = "zoh"
+    skip: Skip = "raw"
+    physical_units: bool = True
+    ground_states: bool = True
+    control_hold: Literal["start", "mean"] = "mean"
+    correct: bool = True
+    relift: bool = True
+    hide: float = Field(0.1, ge=0, lt=1)
+    beta: float = Field(1e-3, ge=0)
+    lambda_: float = Field(0.1, ge=0, alias="lambda")
+    regulariser: Literal["euclidean", "cosine", "chebyshev"] = "euclidean"
+    anneal: float = Field(0.2, ge=0, le=1)
+    curriculum: float = Field(0.5, ge=0, le=1)
+    samples: int = Field(64, ge=2)
+    training: TrainingSettings = TrainingSettings()
+
+
+PAPER: dict[str, Any] = {
+    "encoder": {"width": 32, "states": 32, "depth": 5},
+    "encoder_perceptron": {"width": 200, "layers": 3},
+    "decoder_perceptron": {"width": 200, "layers": 3},
+    "latent": 16,
+    "unit": {"width": None, "states": 128, "depth": 4},
+    "unknown_hidden": 128,
+    "skip": "normalised",
+    "physical_units": False,
+    "ground_states": False,
+    "control_hold": "start",
+    "correct": False,
+    "relift": False,
+    "hide": 0.0,
+    "beta": 1.0,
+    "lambda": 100.0,
+    "anneal": 0.0,
+    "curriculum": 0.0,
+    "training": TrainingSettings(
+        epochs=20,
+        batch_size=64,
+        optimiser=OptimiserSettings(learning_rate=1e-4, schedule="plateau", clip_norm=1.0),
+    ).model_dump(),
+}
+PRESETS: dict[str, dict[str, Any]] = {"default": {}, "paper": PAPER}
+
+
+def preset_settings(preset: Preset, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a preset with some of them changed; tables are merged, not replaced."""
+    return _merged(PRESETS[preset], changes)
+
+
+def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in changes.items():
+        old = result.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        result[key] = _merged(old, value) if both else value  # type: ignore[arg-type]
+    return result

@@ -1,0 +1,118 @@
+"""What is minimised: reconstruction + beta KL + lambda times the physics state regulariser.
+
+Reductions, on which beta and lambda depend: the reconstruction error is the mean square over all
+measured cells of a channel, summed over channels; the KL divergence and the regulariser are means
+over rows and dimensions. Predictions are one step ahead in the context and the rollout after it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from physsm.data.window import Batch
+from physsm.models.phy_ssm.network import Network, Observations, Observed
+from physsm.nn.gaussian import kl
+
+
+class Losses(NamedTuple):
+    """The three terms, unweighted."""
+
+    reconstruction: Float[Array, ""]
+    kl: Float[Array, ""]
+    regulariser: Float[Array, ""]
+
+
+def predict(
+    network: Network, batch: Batch, context: int, key: PRNGKeyArray | None
+) -> tuple[Observed, Float[Array, "predicted batch channels"]]:
+    """The observed part of each series and all predicted rows, 1 to the last, decoded."""
+    batch = _as_arrays(batch, network.dtype)
+    rows = Observations(batch.last, batch.seen, batch.controls, batch.gaps)
+    past = jax.tree.map(lambda leaf: leaf[:context], rows)
+    size = batch.gaps.shape[1]
+    if key is None:
+        observed = jax.vmap(
+            lambda rows: network.observe(rows, None), in_axes=1, out_axes=_OBSERVED_AXES
+        )(past)
+    else:
+        observed = jax.vmap(network.observe, in_axes=(1, 0), out_axes=_OBSERVED_AXES)(
+            past, jr.split(key, size)
+        )
+    future = jax.vmap(network.rollout, in_axes=(0, 1, 1), out_axes=1)(
+        observed.boundary, batch.controls[context:], batch.gaps[context:]
+    )
+    states = jnp.concatenate([observed.predicted, future.z_ext])
+    return observed, network.decode(states)
+
+
+_OBSERVED_AXES: Any = Observed(posterior=1, z_ext=1, theta=1, predicted=1, boundary=0)  # type: ignore[arg-type]
+
+
+def losses(
+    network: Network,
+    batch: Batch,
+    context: int,
+    key: PRNGKeyArray | None,
+    reach: Float[Array, ""] | float = 1.0,
+) -> Losses:
+    """All three terms for one batch; means instead of draws if there is no key.
+
+    `reach` is the share of the target that counts, from its start.
+    """
+    observed, predicted = predict(network, batch, context, key)
+    batch = _as_arrays(batch, network.dtype)
+    weight = batch.observed[1:] * batch.valid[:-1, :, None]
+    ahead = jnp.arange(1 - context, len(weight) + 1 - context)
+    counted = ahead <= jnp.ceil(reach * (len(weight) + 1 - context))
+    weight = weight * counted[:, None, None].astype(weight.dtype)
+    square = (predicted - batch.values[1:]) ** 2 * weight
+    count = jnp.maximum(weight.sum((0, 1)), 1)
+    reconstruction = (square.sum((0, 1)) / count).sum()
+    rows = batch.valid[: context - 1] * batch.valid[1:context]
+    later = jax.tree.map(lambda leaf: leaf[1:], observed.posterior)
+    divergence = kl(later, network.prior(observed.predicted))
+    return Losses(
+        reconstruction,
+        _row_mean(divergence.mean(-1), rows),
+        _row_mean(_distance(network, observed.z_ext[1:], observed.predicted), rows),
+    )
+
+
+def objective(
+    network: Network, batch: Batch, context: int, key: PRNGKeyArray, progress: Array
+) -> Float[Array, ""]:
+    """The weighted sum; beta grows from zero over the first `anneal` of the training."""
+    config = network.config
+    terms = losses(network, batch, context, key, _ramp(progress, config.curriculum))
+    beta = config.beta * _ramp(progress, config.anneal).astype(terms.kl.dtype)
+    return terms.reconstruction + beta * terms.kl + config.lambda_ * terms.regulariser
+
+
+def _ramp(progress: Array, share: float) -> Array:
+    """From 0 to 1 over the first `share` of the training, then 1."""
+    return jnp.minimum(progress / share, 1.0) if share else jnp.ones_like(progress)
+
+
+def _distance(network: Network, inferred: Array, predicted: Array) -> Array:
+    """The distance of inferred and predicted extended states, per row."""
+    difference = inferred - predicted
+    if network.config.regulariser == "chebyshev":
+        return jnp.abs(difference).max(-1)
+    if network.config.regulariser == "cosine":
+        product = (inferred * predicted).sum(-1)
+        sizes = jnp.sqrt((inferred**2).sum(-1) * (predicted**2).sum(-1) + 1e-12)
+        return 1 - product / sizes
+    return (difference**2).mean(-1)
+
+
+def _row_mean(values: Array, weight: Array) -> Array:
+    return (values * weight).sum() / jnp.maximum(weight.sum(), 1)
+
+
+def _as_arrays(batch: Batch, dtype: jnp.dtype) -> Any:
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), batch)

@@ -1,0 +1,207 @@
+"""What a network is built around: sizes, names, scales and where measured states are.
+
+All values are hashable, so that a plan can be part of a compiled program's identity, and plain, so
+that it can be stored as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import jax
+import numpy as np
+
+from physsm._errors import DataError
+from physsm._values import Panel
+from physsm.physics.bounds import Bounds
+from physsm.physics.system import System
+
+Numbers = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Scales and places. A scaled channel is (x - shift)/scale; a scaled state is z/scale.
+
+    `grounded[c]` is the state that channel c measures, or -1. `time_scale` is the unit of time
+    inside the network, in the table's unit. `largest_gap` is in that unit.
+    """
+
+    channels: tuple[str, ...]
+    controls: tuple[str, ...]
+    channel_shift: Numbers
+    channel_scale: Numbers
+    control_shift: Numbers
+    control_scale: Numbers
+    time_scale: float
+    largest_gap: float
+    shows_missing: bool
+    grounded: tuple[int, ...] = ()
+    state_scale: Numbers = ()
+    state_offset: Numbers = ()
+    extended_scale: Numbers = ()
+    unknown_size: Numbers = ()
+
+    def scale(self, panel: Panel) -> Panel:
+        """The panel with scaled channels and times; controls stay in their units."""
+        values = (panel.values - np.array(self.channel_shift)) / np.array(self.channel_scale)
+        return replace(panel, values=values, times=panel.times / self.time_scale)
+
+    def unscale(self, values: np.ndarray) -> np.ndarray:
+        """Channels in the units of the table, last axis channels."""
+        return values * np.array(self.channel_scale) + np.array(self.channel_shift)
+
+
+def data_plan(panel: Panel, shows_missing: bool, physical_units: bool) -> Plan:
+    """Scales of channels, controls and time from the training data alone."""
+    observed = panel.observed
+    values = np.where(observed, panel.values, 0)
+    count = np.maximum(observed.sum((0, 1)), 1)
+    mean = values.sum((0, 1)) / count
+    spread = np.sqrt((np.where(observed, values - mean, 0) ** 2).sum((0, 1)) / count)
+    valid = (np.arange(panel.times.shape[1]) < panel.lengths[:, None])[..., None]
+    rows = max(int(panel.lengths.sum()), 1)
+    control_mean = (panel.controls * valid).sum((0, 1)) / rows
+    control_spread = np.sqrt((((panel.controls - control_mean) * valid) ** 2).sum((0, 1)) / rows)
+    time_scale = panel.median_gap if physical_units else 1.0
+    largest = float(np.quantile(panel.gaps, 0.999)) if panel.gaps.size else 1.0
+    is_missing = bool((~observed & valid).any())
+    return Plan(
+        channels=panel.channels,
+        controls=panel.control_names,
+        channel_shift=_numbers(mean),
+        channel_scale=_numbers(_positive(spread, mean)),
+        control_shift=_numbers(control_mean),
+        control_scale=_numbers(_positive(control_spread, control_mean)),
+        time_scale=time_scale,
+        largest_gap=largest / time_scale,
+        shows_missing=shows_missing or is_missing,
+    )
+
+
+def physics_plan(plan: Plan, system: System, panel: Panel, ground_states: bool) -> Plan:
+    """The plan with what depends on the equations: grounded channels, scales of the states."""
+    if missing := [name for name in system.controls if name not in plan.controls]:
+        raise DataError(
+            f"the physics has the control {missing[0]}, and the table has no such control column",
+            hint="name the columns of all controls, for example --controls "
+            + ",".join(system.controls),
+        )
+    if not ground_states:
+        return replace(plan, **_free_scales(system, len(plan.channels)))
+    if unmeasured := [name for name in system.observed if name not in plan.channels]:
+        raise DataError(
+            f"the physics observes {unmeasured[0]}, and the table has no such channel",
+            hint=f"the channels are {', '.join(plan.channels)}",
+        )
+    grounded = tuple(
+        system.states.index(name) if name in system.states else -1 for name in plan.channels
+    )
+    scale = np.ones(len(system.states))
+    offset = np.zeros(len(system.states))
+    for channel, state in enumerate(grounded):
+        if state >= 0:
+            scale[state] = plan.channel_scale[channel]
+            offset[state] = plan.channel_shift[channel] / plan.channel_scale[channel]
+    _scale_velocities(scale, system, panel, grounded)
+    extended = _extended_scale(system, scale, offset)
+    return replace(
+        plan,
+        grounded=grounded,
+        state_scale=_numbers(scale),
+        state_offset=_numbers(offset),
+        extended_scale=_numbers(extended),
+        unknown_size=_numbers(_unknown_sizes(system, plan, extended)),
+    )
+
+
+def _free_scales(system: System, channels: int) -> dict[str, tuple[float | int, ...]]:
+    return {
+        "grounded": (-1,) * channels,
+        "state_scale": (1.0,) * len(system.states),
+        "state_offset": (0.0,) * len(system.states),
+        "extended_scale": (1.0,) * len(system.names),
+        "unknown_size": (1.0,) * len(system.unknowns),
+    }
+
+
+def _numbers(array: np.ndarray) -> Numbers:
+    return tuple(float(x) for x in array)
+
+
+def _positive(spread: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """The spread; for a constant its size, and 1 for a constant zero."""
+    tiny = spread <= 1e-9 * np.abs(mean)
+    return np.where(~tiny & (spread > 0), spread, np.where(mean != 0, np.abs(mean), 1.0))
+
+
+def _scale_velocities(
+    scale: np.ndarray, system: System, panel: Panel, grounded: Sequence[int]
+) -> None:
+    """A state v that is not measured but is known to be x' of a measured x has the size of x'."""
+    zeros = np.zeros(len(system.names))
+    known = np.asarray(system.A_known(zeros, np.zeros(len(system.controls))))
+    for channel, x in enumerate(grounded):
+        if x < 0:
+            continue
+        linked = np.flatnonzero(known[x])
+        alone = len(linked) == 1 and not system.mask_A[x].any() and linked[0] < len(scale)
+        if alone and int(linked[0]) not in grounded:
+            slope = _typical_slope(panel, channel)
+            scale[linked[0]] = slope / abs(known[x, linked[0]]) if slope > 0 else scale[x]
+
+
+def _typical_slope(panel: Panel, channel: int, points: int = 5) -> float:
+    """Root mean square of the slopes of lines through a few neighbouring measurements each."""
+    squares: list[np.ndarray] = []
+    for one in panel:
+        seen = ~np.isnan(one.values[:, channel])
+        t, x = one.times[seen], one.values[seen, channel]
+        if len(t) >= points:
+            ts = np.lib.stride_tricks.sliding_window_view(t, points)
+            xs = np.lib.stride_tricks.sliding_window_view(x, points)
+            ts = ts - ts.mean(1, keepdims=True)
+            squares.append(((ts * xs).sum(1) / (ts**2).sum(1)) ** 2)
+    return float(np.sqrt(np.mean(np.concatenate(squares)))) if squares else 0.0
+
+
+def _extended_scale(system: System, scale: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    """Scales of the written states, then typical sizes of the lifted ones."""
+    draws = np.random.default_rng(0).standard_normal((256, len(scale)))
+    states = (offset + draws) * scale
+    for i, bounds in enumerate(system.state_bounds):
+        states[:, i] = np.clip(states[:, i], *_limits(bounds))
+    lifted = np.abs(np.asarray(jax.vmap(system.lift)(states)))[:, len(scale) :]
+    usual = np.median(np.where(np.isfinite(lifted), lifted, 1.0), axis=0)
+    return np.concatenate([scale, np.where(usual > 1e-12, usual, 1.0)])
+
+
+def _limits(bounds: Bounds) -> tuple[float, float]:
+    lower = -np.inf if bounds.lower is None else bounds.lower
+    upper = np.inf if bounds.upper is None else bounds.upper
+    return lower, upper
+
+
+def _unknown_sizes(system: System, plan: Plan, extended: np.ndarray) -> np.ndarray:
+    """The natural size of each unknown: what changes a scaled state by one in one unit of time.
+
+    Of several entries that hold an unknown, the one that it moves most decides.
+    """
+    controls = np.array(
+        [
+            abs(plan.control_shift[i]) + plan.control_scale[i]
+            for i in (plan.controls.index(name) for name in system.controls)
+        ]
+    )
+    unknowns = len(system.unknowns)
+    if not unknowns:
+        return np.zeros(0)
+    z_ext, u = np.asarray(extended), controls.reshape(-1)
+    jacobian = jax.jacfwd(lambda theta: system.assemble(theta, z_ext, u))
+    dA, dB = jacobian(np.zeros(unknowns))
+    columns = np.concatenate([extended, controls])
+    effect = np.abs(np.concatenate([np.asarray(dA), np.asarray(dB)], axis=1))
+    effect = effect * (columns[None, :, None] / extended[:, None, None]) * plan.time_scale
+    largest = np.where(np.isfinite(effect), effect, 0).max((0, 1))
+    return np.where(largest > 0, 1 / np.where(largest > 0, largest, 1), 1.0)

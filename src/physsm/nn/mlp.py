@@ -1,0 +1,77 @@
+"""Fully connected networks that work on the last axis of an array of any shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+Activation = Literal["relu", "softplus", "gelu", "sigmoid", "tanh"]
+_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "relu": jax.nn.relu,
+    "softplus": jax.nn.softplus,
+    "gelu": jax.nn.gelu,
+    "sigmoid": jax.nn.sigmoid,
+    "tanh": jnp.tanh,
+}
+
+
+class Dense(eqx.Module):
+    """An affine map of the last axis; weights start as U(±1/√inputs), times `gain`."""
+
+    W: Float[Array, "outputs inputs"]
+    b: Float[Array, " outputs"]
+
+    def __init__(self, inputs: int, outputs: int, key: PRNGKeyArray, gain: float = 1.0):
+        key_W, key_b = jr.split(key)
+        limit = gain / np.sqrt(max(inputs, 1))
+        self.W = jr.uniform(key_W, (outputs, inputs), minval=-limit, maxval=limit)
+        self.b = jr.uniform(key_b, (outputs,), minval=-limit, maxval=limit)
+
+    def __call__(self, x: Float[Array, "*rest inputs"]) -> Float[Array, "*rest outputs"]:
+        """Apply to the last axis."""
+        return x @ self.W.T + self.b.reshape((1,) * (x.ndim - 1) + (-1,))
+
+
+class MLP(eqx.Module):
+    """Hidden layers of one width; from the second on, each is added to its input (residual)."""
+
+    layers: tuple[Dense, ...]
+    activation: Activation = eqx.field(static=True)
+    last_activation: Activation | None = eqx.field(static=True)
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        hidden_layers: int,
+        outputs: int,
+        key: PRNGKeyArray,
+        *,
+        activation: Activation = "relu",
+        last_activation: Activation | None = None,
+        last_gain: float = 1.0,
+    ):
+        sizes = [inputs] + [hidden] * hidden_layers
+        keys = jr.split(key, hidden_layers + 1)
+        hidden_maps = [
+            Dense(a, b, k) for a, b, k in zip(sizes[:-1], sizes[1:], keys[:-1], strict=True)
+        ]
+        self.layers = (*hidden_maps, Dense(sizes[-1], outputs, keys[-1], last_gain))
+        self.activation = activation
+        self.last_activation = last_activation
+
+    def __call__(self, x: Float[Array, "*rest inputs"]) -> Float[Array, "*rest outputs"]:
+        """Apply to the last axis."""
+        bend = _ACTIVATIONS[self.activation]
+        for i, layer in enumerate(self.layers[:-1]):
+            y = bend(layer(x))
+            x = y if i == 0 else x + y
+        x = self.layers[-1](x)
+        return _ACTIVATIONS[self.last_activation](x) if self.last_activation else x

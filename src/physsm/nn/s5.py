@@ -1,0 +1,201 @@
+"""S5: a stack of diagonal state space layers for irregularly sampled sequences.
+
+Each module takes one sequence, time first; `jax.vmap(..., in_axes=1, out_axes=1)` batches it
+without moving time from the front, which is what the recurrence is fastest on. A gap of zero
+leaves the states as they are, so rows that only fill a batch can be put before a sequence.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from physsm.nn.recurrence import advance, recur
+from physsm.nn.s5_init import diagonalise
+
+Discretisation = Literal["zoh", "bilinear"]
+Skip = Literal["raw", "normalised"]
+
+_LARGEST_RATE = -1e-4  # real parts stay below: a rollout must not grow by itself
+
+
+class S5(eqx.Module):
+    """x' = Λx + Bu, y = 2 Re(Cx) + Du, with Λ from HiPPO and one learned time step per state.
+
+    States come in conjugate pairs of which one half is kept: `states` = 2p real numbers.
+    """
+
+    rate: Float[Array, " 2p"]
+    log_step: Float[Array, " p"]
+    B: Float[Array, "2p width"]
+    C: Float[Array, "width 2p"]
+    D: Float[Array, " width"]
+    discretisation: Discretisation = eqx.field(static=True)
+
+    def __init__(self, width: int, states: int, discretisation: Discretisation, key: PRNGKeyArray):
+        key_B, key_C, key_D, key_step = jr.split(key, 4)
+        rate, vectors = diagonalise(states)
+        real = jr.normal(key_B, (states, width)) / np.sqrt(width)
+        self.rate = jnp.asarray(np.concatenate([rate.real, rate.imag]), real.dtype)
+        to_modes = np.concatenate([vectors.real.T, -vectors.imag.T])
+        self.B = jnp.asarray(to_modes, real.dtype) @ real
+        readout = jr.normal(key_C, (width, states)) / np.sqrt(states)
+        from_modes = np.concatenate([vectors.real, -vectors.imag], axis=1)
+        self.C = 2 * readout @ jnp.asarray(from_modes, real.dtype)
+        self.D = jr.normal(key_D, (width,))
+        self.log_step = jr.uniform(
+            key_step, (states // 2,), minval=np.log(1e-3), maxval=np.log(1e-1)
+        )
+        self.discretisation = discretisation
+
+    def __call__(
+        self,
+        u: Float[Array, "steps width"],
+        gaps: Float[Array, " steps"],
+        state: Float[Array, " 2p"],
+    ) -> tuple[Float[Array, "steps width"], Float[Array, " 2p"]]:
+        """Outputs for a sequence, and the state after it. `gaps[i]` is the time before step i."""
+        states = recur(
+            self.discretisation, self._stable_rate(), self.log_step, gaps, u @ self.B.T, state
+        )
+        return states @ self.C.T + self.D[None] * u, states[-1]
+
+    def step(
+        self, u: Float[Array, " width"], gap: Float[Array, ""], state: Float[Array, " 2p"]
+    ) -> tuple[Float[Array, " width"], Float[Array, " 2p"]]:
+        """The same for one step."""
+        state = advance(
+            self.discretisation, self._stable_rate(), self.log_step, gap, self.B @ u, state
+        )
+        return self.C @ state + self.D * u, state
+
+    def _stable_rate(self) -> Float[Array, " 2p"]:
+        half = self.rate.shape[0] // 2
+        return jnp.concatenate([jnp.minimum(self.rate[:half], _LARGEST_RATE), self.rate[half:]])
+
+
+class S5Block(eqx.Module):
+    """An S5 layer and a gated linear unit, each after a norm and beside a skip.
+
+    The skip carries the raw input (`raw`), or the normalised one as in the paper's code
+    (`normalised`), where the amplitude of the signal is lost in every block.
+    """
+
+    norms: Float[Array, "norm gain_and_shift width"]
+    s5: S5
+    W_in: Float[Array, "twice width"]
+    W_out: Float[Array, "width width"]
+    skip: Skip = eqx.field(static=True)
+
+    def __init__(
+        self,
+        width: int,
+        states: int,
+        discretisation: Discretisation,
+        skip: Skip,
+        key: PRNGKeyArray,
+    ):
+        key_s5, key_in, key_out = jr.split(key, 3)
+        self.norms = jnp.stack([jnp.stack([jnp.ones(width), jnp.zeros(width)])] * 2)
+        self.s5 = S5(width, states, discretisation, key_s5)
+        self.W_in = jr.normal(key_in, (2 * width, width)) / np.sqrt(width)
+        self.W_out = jr.normal(key_out, (width, width)) / np.sqrt(width)
+        self.skip = skip
+
+    def __call__(
+        self,
+        x: Float[Array, "steps width"],
+        gaps: Float[Array, " steps"],
+        state: Float[Array, " 2p"],
+    ) -> tuple[Float[Array, "steps width"], Float[Array, " 2p"]]:
+        """Outputs for a sequence, and the S5 state after it."""
+        normal = _normalise(x, self.norms[0])
+        y, state = self.s5(normal, gaps, state)
+        return self._after_s5(x, normal, y), state
+
+    def step(
+        self, x: Float[Array, " width"], gap: Float[Array, ""], state: Float[Array, " 2p"]
+    ) -> tuple[Float[Array, " width"], Float[Array, " 2p"]]:
+        """The same for one step."""
+        normal = _normalise(x, self.norms[0])
+        y, state = self.s5.step(normal, gap, state)
+        return self._after_s5(x, normal, y), state
+
+    def _after_s5(self, x: Array, normal: Array, y: Array) -> Array:
+        mixed = jax.nn.gelu(y) + (x if self.skip == "raw" else normal)
+        normal = _normalise(mixed, self.norms[1])
+        value, gate = jnp.split(normal @ self.W_in.T, 2, axis=-1)
+        gated = (value * jax.nn.gelu(gate)) @ self.W_out.T
+        return gated + (mixed if self.skip == "raw" else normal)
+
+
+class S5Stack(eqx.Module):
+    """Blocks of one shape, one after the other. Their parameters are stacked and the blocks
+    scanned, so that compiling takes as long for eight as for one.
+    """
+
+    blocks: S5Block  # every array with a leading axis for the block
+    depth: int = eqx.field(static=True)
+    states: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        depth: int,
+        width: int,
+        states: int,
+        key: PRNGKeyArray,
+        *,
+        discretisation: Discretisation = "zoh",
+        skip: Skip = "raw",
+    ):
+        blocks = [S5Block(width, states, discretisation, skip, k) for k in jr.split(key, depth)]
+        self.blocks = jax.tree.map(lambda *leaves: jnp.stack(leaves), *blocks)
+        self.depth = depth
+        self.states = states
+
+    def start(self) -> Float[Array, "depth 2p"]:
+        """The states before the first step."""
+        return jnp.zeros((self.depth, self.states), self.blocks.norms.dtype)
+
+    def __call__(
+        self,
+        x: Float[Array, "steps width"],
+        gaps: Float[Array, " steps"],
+        states: Float[Array, "depth 2p"],
+    ) -> tuple[Float[Array, "steps width"], Float[Array, "depth 2p"]]:
+        """Outputs for a sequence, and the states after it, from where it can be continued."""
+
+        def one_block(x: Array, inputs: tuple[S5Block, Array]) -> tuple[Array, Array]:
+            block, state = inputs
+            return block(x, gaps, state)
+
+        return jax.lax.scan(one_block, x, (self.blocks, states))
+
+    def step(
+        self,
+        x: Float[Array, " width"],
+        gap: Float[Array, ""],
+        states: Float[Array, "depth 2p"],
+    ) -> tuple[Float[Array, " width"], Float[Array, "depth 2p"]]:
+        """The same for one step; unrolled, because it runs inside a loop over time."""
+        after = []
+        for i in range(self.depth):
+            block = jax.tree.map(lambda leaf, i=i: leaf[i], self.blocks)
+            x, state = block.step(x, gap, states[i])
+            after.append(state)
+        return x, jnp.stack(after)
+
+
+def _normalise(x: Array, gain_and_shift: Array) -> Array:
+    """Layer norm over the last axis."""
+    centred = x - jnp.mean(x, axis=-1, keepdims=True)
+    variance = jnp.mean(centred**2, axis=-1, keepdims=True)
+    shape = (1,) * (x.ndim - 1) + (-1,)
+    gain, shift = gain_and_shift[0].reshape(shape), gain_and_shift[1].reshape(shape)
+    return centred * jax.lax.rsqrt(variance + 1e-5) * gain + shift

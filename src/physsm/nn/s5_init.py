@@ -1,0 +1,43 @@
+"""Where S5 starts: the normal part of the HiPPO-LegS matrix, diagonalised.
+
+LegS keeps the history of a signal as Legendre coefficients. Its matrix is A = S - P Pᵀ with S normal,
+so S has orthogonal eigenvectors; S5 starts from S. Eigenvalues come in conjugate pairs, and a real signal
+needs only one of each pair, with twice the real part at the output.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Diagonalised(NamedTuple):
+    """S = V diag(rate) V⁻¹, half of the eigenvalues (positive imaginary part) and eigenvectors.
+
+    Shapes: `rate` (n/2,), `vectors` (n, n/2), both complex.
+    """
+
+    rate: np.ndarray
+    vectors: np.ndarray
+
+
+def legs_normal(size: int) -> np.ndarray:
+    """The normal part S = A + P Pᵀ of the LegS matrix: -1/2 on the diagonal, else antisymmetric."""
+    n = np.arange(size)
+    root = np.sqrt(2 * n + 1)
+    A = -np.tril(np.outer(root, root), -1) - np.diag(n + 1.0)
+    P = np.sqrt(n + 0.5)
+    return A + np.outer(P, P)
+
+
+def diagonalise(size: int) -> Diagonalised:
+    """Eigenvalues and eigenvectors of `legs_normal`, by a Hermitian solver."""
+    if size < 2 or size % 2:
+        raise ValueError(f"the number of states is {size} and must be even, to hold pairs")
+    S = legs_normal(size)
+    skew = (S - S.T) / 2
+    imaginary, vectors = np.linalg.eigh(-1j * skew)
+    keep = imaginary > 0
+    rate = np.mean(np.diag(S)) + 1j * imaginary[keep]
+    return Diagonalised(rate, vectors[:, keep])

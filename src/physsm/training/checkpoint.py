@@ -1,0 +1,117 @@
+"""Arrays and plain values on disk: written whole or not at all, and nothing in them executes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_safetensors
+from safetensors.numpy import save as to_safetensors
+
+from physsm._errors import RunError
+
+
+@contextlib.contextmanager
+def _explaining(path: Path, doing: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"{path} cannot be {doing}: {error.strerror or error}") from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it."""
+    with _explaining(path, "made"):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file by new content, or leave it as it was.
+
+    The content reaches the disk before the name does, so that no moment of a crash or power cut
+    leaves a file that is half written.
+    """
+    with _explaining(path, "written"):
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON that standard readers take: no NaN."""
+    text = json.dumps(content, indent=1, allow_nan=False)
+    write_atomically(path, text.encode())
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file."""
+    with _explaining(path, "read"):
+        return path.read_bytes()
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file."""
+    content = read_bytes(path)
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{path} is not JSON, or is cut short: {error}") from error
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write named arrays as safetensors."""
+    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    write_atomically(path, to_safetensors(whole))
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Named arrays of a safetensors file."""
+    content = read_bytes(path)
+    try:
+        return load_safetensors(content)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path} is no safetensors file, or is cut short ({error})") from error
+
+
+def named_arrays(tree: PyTree) -> dict[str, np.ndarray]:
+    """The arrays of a tree under the names of their places, such as `.encoder.W`."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def restore_arrays(tree: PyTree, arrays: Mapping[str, np.ndarray], source: Path) -> PyTree:
+    """A tree of the same structure with the arrays of a file, each checked against its place."""
+    leaves, structure = jax.tree_util.tree_flatten_with_path(tree)
+    names = [jax.tree_util.keystr(path) for path, _ in leaves]
+    if missing := [name for name in names if name not in arrays]:
+        raise RunError(f"{source} does not hold this model: the array {missing[0]} is missing")
+    if extra := sorted(set(arrays) - set(names)):
+        raise RunError(f"{source} does not hold this model: it has an array {extra[0]} too many")
+    found = []
+    for name, (_, leaf) in zip(names, leaves, strict=True):
+        array, wanted = arrays[name], np.asarray(leaf)
+        if array.shape != wanted.shape or array.dtype != wanted.dtype:
+            raise RunError(
+                f"{source} does not hold this model: the array {name} is {array.dtype}"
+                f"{list(array.shape)} and should be {wanted.dtype}{list(wanted.shape)}"
+            )
+        found.append(array)
+    return jax.tree_util.tree_unflatten(structure, [jax.numpy.asarray(a) for a in found])
