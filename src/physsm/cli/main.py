@@ -8,9 +8,14 @@ from typing import Annotated
 import typer
 
 from physsm._errors import PhyssmError
+from physsm.cli.demo import demo
+from physsm.cli.evaluate import evaluate
 from physsm.cli.explain import explain
+from physsm.cli.fit import fit
+from physsm.cli.forecast import forecast
 from physsm.cli.options import Debug, debugging
 from physsm.cli.output import show_error, show_plain
+from physsm.cli.report import report
 from physsm.cli.systems import systems
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -22,8 +27,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(systems)
-app.command()(explain)
+for _command in (demo, systems, explain, fit, forecast, evaluate, report):
+    app.command()(_command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -55,4 +60,5 @@ def run() -> None:
         show_error(str(error))
         sys.exit(BAD_INPUT)
     except KeyboardInterrupt:
+        show_error("interrupted; a fit goes on where it was with --resume")
         sys.exit(INTERRUPTED)

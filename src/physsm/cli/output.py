@@ -54,11 +54,11 @@ def show_plain(text: str) -> None:
         raise PhyssmError(f"the output cannot be written: {error.strerror}") from error
 
 
-def show_error(text: str) -> None:
+def show_error(text: str, kind: str = "error") -> None:
     """Print to standard error, in plain text so that carets stay under their place."""
     if sys.stderr is not None:
         encoding = sys.stderr.encoding or "utf-8"
-        sys.stderr.write(f"error: {text}\n".encode(encoding, "backslashreplace").decode(encoding))
+        sys.stderr.write(f"{kind}: {text}\n".encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _discard_output() -> None:

@@ -8,12 +8,36 @@ gap of zero before them, which leave every recurrent state as it is.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from physsm._values import Panel
+from physsm._values import Panel, Query
+from physsm.data.split import ENOUGH_SERIES
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Rows of the context, of the target, and between windows."""
+
+    context: int
+    horizon: int
+    stride: int
+
+
+def default_sizes(panel: Panel) -> Sizes:
+    """A half, a quarter and a twentieth of the median series, at most 200, 100 and 10 rows.
+
+    Of a few series a third: their ends are set aside, and a window between belongs to neither.
+    """
+    typical = int(np.median(panel.lengths)) // (1 if len(panel) >= ENOUGH_SERIES else 3)
+    return Sizes(
+        context=min(200, max(2, typical // 2)),
+        horizon=min(100, max(1, typical // 4)),
+        stride=min(10, max(1, typical // 20)),
+    )
 
 
 class Windows(NamedTuple):
@@ -72,6 +96,17 @@ def windows(panel: Panel, context: int, horizon: int, stride: int) -> Windows:
         found += [(i, max(0, b - context), b, b + horizon) for b in reversed(boundaries)]
     columns = np.array(found, np.int64).reshape(-1, 4).T
     return Windows(*columns)
+
+
+def cut_windows(panel: Panel, chosen: Windows) -> tuple[Panel, Query, Panel]:
+    """Windows as histories, queries without values, and targets, one series each."""
+    series, start, boundary, stop = tuple(chosen)
+    whole = panel.select(series)
+    ids = tuple(f"{name}@{row}" for name, row in zip(whole.ids, boundary, strict=True))
+    whole = replace(whole, ids=ids)
+    target = whole.between(boundary, stop)
+    query = Query(target.times, target.controls, target.lengths)
+    return whole.between(start, boundary), query, target
 
 
 def shuffled_batches(

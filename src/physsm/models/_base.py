@@ -19,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from physsm._errors import ConfigError, DataError, did_you_mean
 from physsm._values import Forecast, Layout, Panel, Query
+from physsm.data.scale import channel_moments
 from physsm.data.table import to_panel
 from physsm.models._calibration import Calibration
 from physsm.models._future import make_query
@@ -40,12 +41,27 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True)
 class Interface:
-    """The columns that a fitted model speaks of, and how its training table looked."""
+    """The columns that a fitted model speaks of, and how its training table looked.
+
+    `channel_scale` is the standard deviation of each channel there: the unit of scores.
+    """
 
     channels: tuple[str, ...]
     controls: tuple[str, ...]
     layout: Layout
     median_gap: float
+    channel_scale: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, panel: Panel) -> Interface:
+        """That of a model trained on the panel."""
+        return cls(
+            panel.channels,
+            panel.control_names,
+            panel.layout,
+            panel.median_gap,
+            tuple(float(scale) for scale in channel_moments(panel)[1]),
+        )
 
 
 class AbstractForecaster(abc.ABC):
@@ -236,7 +252,10 @@ def inside_times(panel: Panel, times: Any) -> Float[np.ndarray, "series steps"]:
         return panel.times
     wanted = np.asarray(times, float)
     if wanted.ndim not in (1, 2) or (wanted.ndim == 2 and len(wanted) != len(panel)):
-        raise DataError(f"the times have the shape {wanted.shape}; they must be (steps,), or ")
+        raise DataError(
+            f"the times have the shape {wanted.shape}; they must be (steps,), or "
+            f"({len(panel)}, steps) for the series of the history"
+        )
     wanted = np.broadcast_to(wanted, (len(panel), wanted.shape[-1])).copy()
     first, last = panel.times[:, :1], panel.times[np.arange(len(panel)), panel.lengths - 1][:, None]
     if not np.isfinite(wanted).all() or (wanted < first).any() or (wanted > last).any():

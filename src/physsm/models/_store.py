@@ -87,6 +87,7 @@ def _interface(content: dict[str, Any]) -> Interface:
         controls=tuple(str(name) for name in content["controls"]),
         layout=Layout(**content["layout"]),
         median_gap=float(content["median_gap"]),
+        channel_scale=tuple(float(scale) for scale in content["channel_scale"]),
     )
 
 

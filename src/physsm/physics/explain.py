@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Iterator
 from typing import Any
 
 import sympy as sp
@@ -66,6 +66,24 @@ def lifted_equations(structure: Structure) -> list[str]:
                     terms += _terms(entry, columns[j], labels)
         left = f"{name}'" if name.isidentifier() else f"({name})'"
         equations.append(f"{left} = {sum_text(terms)}")
+    return equations
+
+
+def learned_equations(structure: Structure, values: Mapping[str, float]) -> list[str]:
+    """The equations of the written states with numbers, to three digits, for the unknowns."""
+    numbers = {
+        symbol: sp.Rational(f"{values[unknown.name]:.3g}")
+        for symbol, unknown in zip(structure.symbols, structure.unknowns, strict=True)
+    }
+    equations = []
+    for i, state in enumerate(structure.states):
+        terms: list[str] = []
+        for entries, columns in _sides(structure):
+            for (row, j), entry in entries.items():
+                if row == i:
+                    parts = [factor * numbers[s] for s, factor in entry.factors.items()]
+                    terms += _terms(Entry(sp.Add(entry.known, *parts)), columns[j], {})
+        equations.append(f"{state}' = {sum_text(terms)}")
     return equations
 
 

@@ -43,7 +43,8 @@ class Config(BaseModel):
       terms hold in the user's units; else the structure acts on a free latent.
     - `ground_states`: channels with the name of a state are that state, without a decoder network.
     - `unknown_network`: what predicts the varying unknowns.
-    - `control_hold`: the control over a gap is that at its start, or the mean of both ends.
+    - `control_hold`: a control keeps its value until the next row (`start`, as a digital
+      controller does), or is a smooth signal of which a gap sees the mean of both ends (`mean`).
     - `correct`: evaluate the coefficients at the middle of the step (a second solve): second order
       for nonlinear systems too.
     - `relift`: lifted states are computed anew from the states after each step of a rollout.
@@ -71,7 +72,7 @@ class Config(BaseModel):
     skip: Skip = "raw"
     physical_units: bool = True
     ground_states: bool = True
-    control_hold: Literal["start", "mean"] = "mean"
+    control_hold: Literal["start", "mean"] = "start"
     correct: bool = True
     relift: bool = True
     hide: float = Field(0.1, ge=0, lt=1)
@@ -94,7 +95,6 @@ PAPER: dict[str, Any] = {
     "skip": "normalised",
     "physical_units": False,
     "ground_states": False,
-    "control_hold": "start",
     "correct": False,
     "relift": False,
     "hide": 0.0,

@@ -18,7 +18,17 @@ from physsm._errors import ConfigError, DataError
 from physsm._values import Forecast, Panel, Query
 from physsm.data.split import default_split
 from physsm.data.table import to_panel
-from physsm.data.window import Batch, Windows, gather, shuffled_batches, whole_series, windows
+from physsm.data.window import (
+    Batch,
+    Sizes,
+    Windows,
+    cut_windows,
+    default_sizes,
+    gather,
+    shuffled_batches,
+    whole_series,
+    windows,
+)
 from physsm.models._base import (
     AbstractFitted,
     AbstractForecaster,
@@ -39,15 +49,6 @@ from physsm.training.checkpoint import named_arrays, restore_arrays
 from physsm.training.loop import Progress, Result, Task, train
 
 _SMALLEST_SPREAD = 1e-6  # scaled: an interval must not have the width zero
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Rows of the context, of the target, and between windows."""
-
-    context: int
-    horizon: int
-    stride: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +105,10 @@ class LatentForecaster(AbstractForecaster):
         called after each step, for a progress bar.
         """
         panel = self._panel(train)
-        sizes = self._sizes(panel)
+        sizes = self.sizes(panel)
         if validation is None:
             panel, held_out = default_split(panel, seed, sizes.context + sizes.horizon)
-            sizes = self._sizes(panel)
+            sizes = self.sizes(panel)
         else:
             held_out = self._panel(validation)
         plan = data_plan(panel, self.config.hide > 0, self.config.physical_units)
@@ -116,11 +117,10 @@ class LatentForecaster(AbstractForecaster):
         network = Network(self.system, plan, self.config, jr.key(seed))
         task = _task(network, plan.scale(panel), plan.scale(held_out), sizes, self.config)
         result = _train(task, self.config, seed, folder, resume, report)
-        interface = Interface(panel.channels, panel.control_names, panel.layout, panel.median_gap)
         fitted = self.Fitted(  # type: ignore[call-arg]
             self.system,
             result.params,
-            interface,
+            Interface.of(panel),
             uncalibrated(len(panel.channels)),
             (1.0,) * len(panel.channels),
             sizes,
@@ -133,13 +133,14 @@ class LatentForecaster(AbstractForecaster):
             return to_panel(data)
         return to_panel(data, controls=list(self.system.controls))
 
-    def _sizes(self, panel: Panel) -> Sizes:
-        """Settings, or shares of the median series."""
-        typical = int(np.median(panel.lengths))
-        horizon = self.config.horizon or min(100, max(1, typical // 4))
-        context = self.config.context or min(200, max(2, typical // 2))
-        stride = self.config.stride or min(10, max(1, typical // 20))
-        return Sizes(context, horizon, stride)
+    def sizes(self, panel: Panel) -> Sizes:
+        """Rows of training windows: settings, or shares of the median series."""
+        usual = default_sizes(panel)
+        return Sizes(
+            self.config.context or usual.context,
+            self.config.horizon or usual.horizon,
+            self.config.stride or usual.stride,
+        )
 
 
 def _train(
@@ -241,7 +242,7 @@ class FittedLatent(AbstractFitted):
         chosen = _chosen(held_out, replace(self.sizes, stride=self.sizes.horizon), "validation")
         history, query, target = cut_windows(held_out, chosen)
         prediction = noisy._predict(history, query, wants_spread=True)
-        return noisy._with(calibration=calibrate(target, prediction.mean, prediction.spread))
+        return noisy._with(calibration=calibrate(target.values, prediction.mean, prediction.spread))
 
     def _with(self, **changes: Any) -> Self:
         fields = {
@@ -558,18 +559,6 @@ class FittedLatent(AbstractFitted):
 
     def _array(self, array: np.ndarray) -> Array:
         return jnp.asarray(array, self.network.dtype)
-
-
-def cut_windows(panel: Panel, chosen: Windows) -> tuple[Panel, Query, np.ndarray]:
-    """Windows as histories, queries and targets (NaN where not measured), one series each."""
-    series, start, boundary, stop = tuple(chosen)
-    whole = panel.select(series)
-    whole = replace(
-        whole, ids=tuple(f"{name}@{b}" for name, b in zip(whole.ids, boundary, strict=True))
-    )
-    history = whole.between(start, boundary)
-    target = whole.between(boundary, stop)
-    return history, Query(target.times, target.controls, target.lengths), target.values
 
 
 @final

@@ -14,6 +14,7 @@ import numpy as np
 
 from physsm._errors import DataError
 from physsm._values import Panel
+from physsm.data.scale import channel_moments, control_moments
 from physsm.physics.bounds import Bounds
 from physsm.physics.system import System
 
@@ -55,25 +56,18 @@ class Plan:
 
 def data_plan(panel: Panel, shows_missing: bool, physical_units: bool) -> Plan:
     """Scales of channels, controls and time from the training data alone."""
-    observed = panel.observed
-    values = np.where(observed, panel.values, 0)
-    count = np.maximum(observed.sum((0, 1)), 1)
-    mean = values.sum((0, 1)) / count
-    spread = np.sqrt((np.where(observed, values - mean, 0) ** 2).sum((0, 1)) / count)
-    valid = (np.arange(panel.times.shape[1]) < panel.lengths[:, None])[..., None]
-    rows = max(int(panel.lengths.sum()), 1)
-    control_mean = (panel.controls * valid).sum((0, 1)) / rows
-    control_spread = np.sqrt((((panel.controls - control_mean) * valid) ** 2).sum((0, 1)) / rows)
+    shift, scale = channel_moments(panel)
+    control_shift, control_scale = control_moments(panel)
     time_scale = panel.median_gap if physical_units else 1.0
     largest = float(np.quantile(panel.gaps, 0.999)) if panel.gaps.size else 1.0
-    is_missing = bool((~observed & valid).any())
+    is_missing = bool(panel.observed.sum() < panel.lengths.sum() * len(panel.channels))
     return Plan(
         channels=panel.channels,
         controls=panel.control_names,
-        channel_shift=_numbers(mean),
-        channel_scale=_numbers(_positive(spread, mean)),
-        control_shift=_numbers(control_mean),
-        control_scale=_numbers(_positive(control_spread, control_mean)),
+        channel_shift=_numbers(shift),
+        channel_scale=_numbers(scale),
+        control_shift=_numbers(control_shift),
+        control_scale=_numbers(control_scale),
         time_scale=time_scale,
         largest_gap=largest / time_scale,
         shows_missing=shows_missing or is_missing,
@@ -128,12 +122,6 @@ def _free_scales(system: System, channels: int) -> dict[str, tuple[float | int, 
 
 def _numbers(array: np.ndarray) -> Numbers:
     return tuple(float(x) for x in array)
-
-
-def _positive(spread: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """The spread; for a constant its size, and 1 for a constant zero."""
-    tiny = spread <= 1e-9 * np.abs(mean)
-    return np.where(~tiny & (spread > 0), spread, np.where(mean != 0, np.abs(mean), 1.0))
 
 
 def _scale_velocities(

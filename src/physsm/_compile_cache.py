@@ -1,0 +1,16 @@
+"""JAX's persistent compilation cache: the second start of a program need not compile it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def use_compile_cache(folder: str | Path | None = None) -> Path:
+    """Keep compiled programs in a folder, by default physsm's part of the user's cache folder."""
+    import jax
+    import platformdirs
+
+    chosen = Path(folder) if folder else Path(platformdirs.user_cache_dir("physsm")) / "compiled"
+    jax.config.update("jax_compilation_cache_dir", str(chosen))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    return chosen

@@ -1,0 +1,169 @@
+"""One run: a model fitted to a table, kept in a folder with all that belongs to it.
+
+The folder holds `run.json` (what was asked for), `checkpoints/` while training, `model.json` and
+`model.safetensors`, `classical/` (the rows to compare with), `metrics.jsonl` (the training curve) and
+`evaluation.json` (what a report shows).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from physsm._errors import RunError
+from physsm._registry import find
+from physsm._values import Panel
+from physsm.benchmark.evaluate import CLASSICAL, Score, evaluate, fit_classical
+from physsm.benchmark.story import fingerprint, make_story, plain
+from physsm.data.split import default_split
+from physsm.data.window import Sizes, default_sizes
+from physsm.models._base import AbstractFitted
+from physsm.models._store import load, save_model
+from physsm.models.phy_ssm.forecaster import FittedLatent, LatentForecaster
+from physsm.physics.system import System
+from physsm.training.checkpoint import make_folder, read_json, write_atomically, write_json
+from physsm.training.loop import Progress
+
+Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a run is asked to do."""
+
+    model: str
+    settings: Mapping[str, Any]
+    physics: str | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run."""
+
+    folder: Path
+    model: AbstractFitted
+    scores: list[Score]
+    story: dict[str, Any]
+
+
+def fit_run(
+    request: Request,
+    panel: Panel,
+    folder: Path,
+    *,
+    title: str,
+    resume: bool = False,
+    report: Report = lambda _: None,
+) -> Run:
+    """Fit, compare with the classical rows on the series set aside, and keep everything."""
+    system = None if request.physics is None else System.parse(request.physics)
+    forecaster = find("models", request.model, "MODEL").create(system, request.settings)
+    _claim(folder, request, panel, resume)
+    sizes = forecaster.sizes(panel) if isinstance(forecaster, LatentForecaster) else None
+    sizes = sizes or default_sizes(panel)
+    train, validation = default_split(panel, request.seed, sizes.context + sizes.horizon)
+    if isinstance(forecaster, LatentForecaster):
+        fitted = forecaster.fit(
+            train,
+            validation,
+            seed=request.seed,
+            folder=folder / "checkpoints",
+            resume=resume,
+            report=report,
+        )
+    else:
+        fitted = forecaster.fit(train, validation, seed=request.seed)
+    classical = fit_classical(train, validation, request.seed)
+    return _keep(request, title, folder, fitted, classical, validation, sizes, panel)
+
+
+def load_classical(folder: Path) -> dict[str, AbstractFitted]:
+    """The classical rows of a run."""
+    return {
+        name: load(folder / "classical" / name)
+        for name in CLASSICAL
+        if (folder / "classical" / name).is_dir()
+    }
+
+
+def run_sizes(folder: Path) -> Sizes:
+    """The rows of context and target that a run was scored on."""
+    try:
+        return Sizes(**read_json(folder / "run.json")["sizes"])
+    except (KeyError, TypeError) as error:
+        raise RunError(f"{folder / 'run.json'} is damaged, or the run is not finished") from error
+
+
+def _claim(folder: Path, request: Request, panel: Panel, resume: bool) -> None:
+    """Note what the run is for, and never mix two runs in one folder."""
+    wanted = plain(
+        {
+            "model": request.model,
+            "settings": dict(request.settings),
+            "physics": request.physics,
+            "seed": request.seed,
+            "fingerprint": fingerprint(panel),
+            "columns": [*panel.channels, *panel.control_names],
+        }
+    )
+    note = folder / "run.json"
+    if note.exists():
+        if not resume:
+            raise RunError(
+                f"{folder} already holds a run: choose another folder, or continue it with --resume"
+            )
+        before = read_json(note)
+        known = before.get("request") if isinstance(before, dict) else None
+        if known != wanted:
+            different = [key for key in wanted if not known or known.get(key) != wanted[key]]
+            raise RunError(
+                f"{folder} holds a run with another {' and '.join(different)}: continue it with "
+                "what it was started with, or choose another folder"
+            )
+        return
+    if resume:
+        raise RunError(f"{folder} holds no run to continue: start one without --resume")
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder} is a file: choose a folder for the run")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise RunError(f"{folder} is not empty and holds no run: choose another folder")
+    make_folder(folder)
+    write_json(note, {"request": wanted})
+
+
+def _keep(
+    request: Request,
+    title: str,
+    folder: Path,
+    fitted: AbstractFitted,
+    classical: dict[str, AbstractFitted],
+    validation: Panel,
+    sizes: Sizes,
+    panel: Panel,
+) -> Run:
+    scores = evaluate(fitted, classical, validation, sizes)
+    settings = fitted.describe().get("config", dict(request.settings))
+    story = make_story(
+        title, fitted, classical, validation, sizes, scores, {**settings, "seed": request.seed}
+    )
+    for name, row in classical.items():
+        save_model(row, folder / "classical" / name)
+    extra = {"fingerprint": fingerprint(panel), "seed": request.seed}
+    save_model(fitted, folder, extra)
+    write_atomically(folder / "metrics.jsonl", _curve(fitted))
+    write_json(folder / "evaluation.json", story)
+    note = read_json(folder / "run.json")
+    write_json(folder / "run.json", {**note, "sizes": plain(vars(sizes))})
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    return Run(folder, fitted, scores, story)
+
+
+def _curve(fitted: AbstractFitted) -> bytes:
+    result = fitted.training if isinstance(fitted, FittedLatent) else None
+    rows = result.curve if result is not None else []
+    return "".join(json.dumps(plain(row)) + "\n" for row in rows).encode()

@@ -1,0 +1,266 @@
+"""What a report tells of a run, as plain JSON values: the contents of `evaluation.json`."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from physsm._values import Forecast, Panel
+from physsm.benchmark.evaluate import Score, evaluation_windows
+from physsm.data.window import Sizes
+from physsm.models._base import AbstractFitted
+from physsm.models.phy_ssm.forecaster import FittedLatent, Unknowns
+from physsm.physics.explain import learned_equations, lifted_equations
+from physsm.physics.system import System
+
+FORMAT = 1
+MAX_EXAMPLES = 4
+_Z90 = 1.645
+
+
+def make_story(
+    title: str,
+    model: AbstractFitted,
+    classical: Mapping[str, AbstractFitted],
+    panel: Panel,
+    sizes: Sizes,
+    scores: list[Score],
+    settings: Mapping[str, Any],
+    truth: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
+    """All that a report shows. `panel` holds series that the model was not trained on; `truth`
+    are the true values of unknowns, where a simulation knows them.
+    """
+    from physsm import __version__
+
+    panel = model.check(panel)
+    system = model.system if isinstance(model, FittedLatent) else None
+    unknowns = None
+    if isinstance(model, FittedLatent) and system is not None and system.unknowns:
+        unknowns = model.unknowns(panel)
+    examples, warnings = _examples(model, classical, panel, sizes, system, unknowns, truth or {})
+    return plain(
+        {
+            "format": FORMAT,
+            "title": title,
+            "model": model.name,
+            "version": __version__,
+            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "physics": None if system is None else _physics(system, unknowns, truth or {}),
+            "data": _data(panel),
+            "scores": scores,
+            "coverage_wanted": 0.9,
+            "examples": examples,
+            "training": _training(model),
+            "settings": _flat(settings),
+            "warnings": warnings,
+        }
+    )
+
+
+def fingerprint(panel: Panel) -> str:
+    """A short hash of all values, times and controls."""
+    digest = hashlib.sha256()
+    for array in (panel.times, panel.values, panel.controls, panel.lengths):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def plain(value: Any) -> Any:
+    """Nested values as JSON has them: numbers that are not finite become None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def unknown_rows(
+    system: System, unknowns: Unknowns | None, truth: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """Each unknown with its mean over all rows and the range of nine tenths of its values."""
+    rows = []
+    for i, unknown in enumerate(system.unknowns if unknowns is not None else ()):
+        assert unknowns is not None
+        mean, std = unknowns.mean[..., i], unknowns.std[..., i]
+        values = mean[np.isfinite(mean)]
+        around = float(_Z90 * np.sqrt(np.nanmean(std**2)))
+        low, high = np.quantile(values, [0.05, 0.95])
+        rows.append(
+            {
+                "name": unknown.name,
+                "kind": unknown.kind,
+                "unit": system.units.get(f"?{unknown.name}"),
+                "value": float(values.mean()),
+                "lower": float(low) - around,
+                "upper": float(high) + around,
+                "true": truth.get(unknown.name),
+            }
+        )
+    return rows
+
+
+def _physics(
+    system: System, unknowns: Unknowns | None, truth: Mapping[str, float]
+) -> dict[str, Any]:
+    rows = unknown_rows(system, unknowns, truth)
+    values = {row["name"]: row["value"] for row in rows}
+    written = lifted_equations(system.structure)[: len(system.states)]
+    learned = learned_equations(system.structure, values) if rows else written
+    return {
+        "text": system.text,
+        "equations": [
+            {"written": a, "learned": b} for a, b in zip(written, learned, strict=True)
+        ],
+        "unknowns": rows,
+    }
+
+
+def _data(panel: Panel) -> dict[str, Any]:
+    cells = panel.lengths.sum() * len(panel.channels)
+    return {
+        "series": len(panel),
+        "rows": int(panel.lengths.sum()),
+        "channels": list(panel.channels),
+        "controls": list(panel.control_names),
+        "missing_share": float(1 - panel.observed.sum() / max(cells, 1)),
+        "median_gap": panel.median_gap,
+        "time_label": _time_label(panel),
+        "fingerprint": fingerprint(panel),
+    }
+
+
+def _time_label(panel: Panel) -> str:
+    layout = panel.layout
+    if layout.origin is None:
+        return layout.time
+    return f"{layout.time} ({layout.time_unit} since {layout.origin})"
+
+
+def _examples(
+    model: AbstractFitted,
+    classical: Mapping[str, AbstractFitted],
+    panel: Panel,
+    sizes: Sizes,
+    system: System | None,
+    unknowns: Unknowns | None,
+    truth: Mapping[str, float],
+) -> tuple[list[dict[str, Any]], list[str]]:
+    history, query, target = evaluation_windows(panel, sizes)
+    first: dict[str, int] = {}
+    for i, name in enumerate(history.ids):
+        first.setdefault(_series(name), i)
+    chosen = np.array(list(first.values())[:MAX_EXAMPLES])
+    history, target = history.select(chosen), target.select(chosen)
+    query = type(query)(query.times[chosen], query.controls[chosen], query.lengths[chosen])
+    forecast = model.forecast(history, times=query)
+    others = {
+        name: row.forecast(history, times=query, coverage=None) for name, row in classical.items()
+    }
+    units = {} if system is None else system.units
+    examples = [
+        {
+            "series": _series(history.ids[i]),
+            "boundary": float(history[i].times[-1]),
+            "channels": [
+                _channel(i, c, name, units.get(name), history, target, forecast, others)
+                for c, name in enumerate(panel.channels)
+            ],
+            "unknowns": _unknown_curves(_series(history.ids[i]), system, unknowns, truth),
+        }
+        for i in range(len(history))
+    ]
+    return examples, list(forecast.warnings)
+
+
+def _series(window: str) -> str:
+    """The series of a window such as `7@160`."""
+    return window.rsplit("@", 1)[0]
+
+
+def _channel(
+    i: int,
+    c: int,
+    name: str,
+    unit: str | None,
+    history: Panel,
+    target: Panel,
+    forecast: Forecast,
+    others: Mapping[str, Forecast],
+) -> dict[str, Any]:
+    past, future = history[i], target[i]
+    n = len(future.times)
+    return {
+        "name": name,
+        "unit": unit,
+        "context_times": past.times,
+        "context_values": past.values[:, c],
+        "target_times": future.times,
+        "target_values": future.values[:, c],
+        "forecast_times": future.times,
+        "mean": forecast.mean[i, :n, c],
+        "lower": forecast.lower[i, :n, c],
+        "upper": forecast.upper[i, :n, c],
+        "others": {label: other.mean[i, :n, c] for label, other in others.items()},
+    }
+
+
+def _unknown_curves(
+    series: str, system: System | None, unknowns: Unknowns | None, truth: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    if system is None or unknowns is None or series not in unknowns.ids:
+        return []
+    i = unknowns.ids.index(series)
+    n = int(unknowns.lengths[i])
+    curves = []
+    for k, unknown in enumerate(system.unknowns):
+        mean, reach = unknowns.mean[i, :n, k], _Z90 * unknowns.std[i, :n, k]
+        true = truth.get(unknown.name)
+        curves.append(
+            {
+                "name": unknown.name,
+                "unit": system.units.get(f"?{unknown.name}"),
+                "times": unknowns.times[i, :n],
+                "mean": mean,
+                "lower": mean - reach,
+                "upper": mean + reach,
+                "true": None if true is None else [true] * n,
+            }
+        )
+    return curves
+
+
+def _training(model: AbstractFitted) -> dict[str, Any] | None:
+    result = model.training if isinstance(model, FittedLatent) else None
+    if result is None:
+        return None
+    return {
+        "curve": [
+            {key: point[key] for key in ("step", "loss", "validation")} for point in result.curve
+        ],
+        "seconds": max(0.0, result.progress.seconds - result.progress.compile_seconds),
+        "compile_seconds": result.progress.compile_seconds,
+        "skipped_steps": result.progress.skipped,
+        "best_step": result.progress.best_step,
+    }
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, f"{prefix}{key}."))
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

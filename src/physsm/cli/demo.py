@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from physsm.cli.options import Debug, Json
+from physsm.cli.output import show, show_json, show_plain
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder for report and model.")] = Path(
+        "demo_run"
+    ),
+    seed: Annotated[int, typer.Option(help="For everything random.", min=0)] = 0,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Simulate a pendulum, fit Phy-SSM, compare it, recover the unknowns, write a report."""
+    import contextlib
+    import time
+
+    began = time.perf_counter()
+    from physsm._compile_cache import use_compile_cache
+    from physsm.benchmark.demo import run_demo
+    from physsm.cli.progress import training_bar
+    from physsm.cli.tables import score_table, unknown_table
+    from physsm.report.page import write_page
+    from physsm.training.checkpoint import make_folder, write_json
+
+    make_folder(out)
+    use_compile_cache()
+    with contextlib.ExitStack() as bars:
+        result = run_demo(
+            seed, out, lambda name: bars.enter_context(training_bar(f"fitting {name}"))
+        )
+    write_json(out / "evaluation.json", result.story)
+    page = out / "report.html"
+    write_page(result.story, page)  # type: ignore[arg-type]
+    seconds = time.perf_counter() - began
+    if json:
+        keys = ("model", "interp_mae", "interp_mse", "extrap_mae", "extrap_mse")
+        show_json(
+            {
+                "rows": [{key: row[key] for key in keys} for row in result.rows],
+                "unknowns": result.unknowns,
+                "seconds": seconds,
+                "report": str(page),
+            }
+        )
+        return
+    show_plain("Errors in standard deviations: one step ahead (interp), 60 rows ahead (extrap)")
+    show(score_table(result.rows))
+    show_plain("")
+    show(unknown_table(result.unknowns))
+    show_plain("")
+    show_plain(f"{seconds:.0f} s. Plots and the whole report: {page}")

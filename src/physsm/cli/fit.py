@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from physsm.cli.options import Debug, Json
+from physsm.cli.output import show, show_json, show_plain
+
+
+def _names(text: str | None) -> list[str] | None:
+    return [name.strip() for name in text.split(",") if name.strip()] if text else None
+
+
+def fit(
+    table: Annotated[Path, typer.Argument(help="A CSV or Parquet file, one row per time.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder of the run.")],
+    physics: Annotated[
+        str | None,
+        typer.Option("--physics", metavar="NAME|FILE", help="A built-in system or a .phys file."),
+    ] = None,
+    time: Annotated[str | None, typer.Option(help="The column of times.")] = None,
+    series: Annotated[str | None, typer.Option(help="The column that names the series.")] = None,
+    channels: Annotated[str | None, typer.Option(help="Measured columns: a,b.")] = None,
+    controls: Annotated[
+        str | None, typer.Option(help="Control columns; by default those of the physics.")
+    ] = None,
+    time_unit: Annotated[str, typer.Option(help="Of datetimes: s, min, h or d.")] = "s",
+    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    model: Annotated[str, typer.Option(help="Any forecaster.")] = "phy_ssm",
+    seed: Annotated[int, typer.Option(help="For everything random.", min=0)] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Fit a model to a table, and compare it with classical forecasts."""
+    from physsm._compile_cache import use_compile_cache
+    from physsm.benchmark.run import Request, fit_run
+    from physsm.cli.progress import training_bar
+    from physsm.cli.tables import score_table, unknown_table
+    from physsm.data.table import read_table
+    from physsm.physics.read import find_structure
+
+    structure = None if physics is None else find_structure(physics)
+    wanted_controls = _names(controls)
+    if wanted_controls is None and structure is not None:
+        wanted_controls = list(structure.controls)
+    panel = read_table(
+        table,
+        time=time,
+        series=series,
+        channels=_names(channels),
+        controls=wanted_controls,
+        time_unit=time_unit,  # type: ignore[arg-type]
+    )
+    request = Request(
+        model, _settings(config), None if structure is None else structure.text, seed
+    )
+    use_compile_cache()
+    with training_bar(f"fitting {model}") as report:
+        run = fit_run(request, panel, out, title=table.stem, resume=resume, report=report)
+    unknowns = (run.story["physics"] or {}).get("unknowns", [])
+    if json:
+        training = run.story["training"]
+        show_json({"run": str(out), "rows": run.scores, "unknowns": unknowns, "training": training})
+        return
+    show(score_table(run.scores))
+    if unknowns:
+        show(unknown_table(unknowns))
+    skipped = (run.story["training"] or {}).get("skipped_steps", 0)
+    if skipped:
+        show_plain(f"{skipped} training steps were skipped: their loss was not a finite number.")
+    show_plain(f"Errors are in standard deviations, on series not trained on. The run is in {out}.")
+
+
+def _settings(config: Path | None) -> dict[str, Any]:
+    import tomllib
+
+    from physsm._errors import ConfigError
+
+    if config is None:
+        return {}
+    try:
+        return tomllib.loads(config.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no file {config}") from error
+    except OSError as error:
+        raise ConfigError(f"{config} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{config} is not TOML: {error}") from error

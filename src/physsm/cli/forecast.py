@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from physsm.cli.options import Debug, Json
+from physsm.cli.output import show_error, show_json, show_plain
+
+
+def forecast(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    table: Annotated[Path, typer.Argument(help="The history: a table like that of the fit.")],
+    out: Annotated[Path, typer.Option("--out", help="The forecast: .csv or .parquet.")],
+    horizon: Annotated[
+        int | None, typer.Option(help="How many rows ahead, at the median gap.", min=1)
+    ] = None,
+    times: Annotated[
+        Path | None, typer.Option(help="A table of future times, with the controls then.")
+    ] = None,
+    coverage: Annotated[float, typer.Option(help="Share inside the intervals.")] = 0.9,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Forecast the series of a table."""
+    from physsm._compile_cache import use_compile_cache
+    from physsm.data.files import write_table
+    from physsm.data.output import forecast_frame
+    from physsm.models._store import load
+
+    if (horizon is None) == (times is None):
+        raise typer.BadParameter("give one of --horizon and --times")
+    use_compile_cache()
+    fitted = load(run)
+    history = fitted.check(table)
+    future = fitted.forecast(
+        history, times=times, horizon=horizon, coverage=coverage
+    )
+    frame = forecast_frame(future)
+    write_table(frame, out)
+    for warning in future.warnings:
+        show_error(warning, kind="warning")
+    summary = {
+        "out": str(out),
+        "series": len(future.ids),
+        "rows": int(future.lengths.sum()),
+        "coverage": coverage,
+        "warnings": list(future.warnings),
+    }
+    if json:
+        show_json(summary)
+    else:
+        show_plain(f"{summary['rows']} rows of {summary['series']} series are in {out}.")

@@ -1,0 +1,44 @@
+"""A progress bar for training: loss, rate, time left. It goes to standard error."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from physsm.training.loop import Progress as Standing
+
+
+@contextlib.contextmanager
+def training_bar(label: str) -> Iterator[Callable[[Standing], None]]:
+    """A bar that `report` of a fit can be given; nothing is drawn into files and pipes."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}  {task.fields[state]}"),
+        TimeRemainingColumn(compact=True),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(label, total=1, state="compiling")
+
+        def report(now: Standing) -> None:
+            if now.step:
+                bar.update(task, completed=now.step, total=now.steps, state=_state(now))
+
+        yield report
+
+
+def _state(now: Standing) -> str:
+    running = now.seconds - now.compile_seconds
+    rate = f"{(now.step - 1) / running:.1f}/s" if now.step > 1 and running > 0 else ""
+    best = "" if now.best_validation is None else f"best {now.best_validation:.4g}"
+    skipped = f"skipped {now.skipped}" if now.skipped else ""
+    return "  ".join(part for part in (f"loss {now.loss:.4g}", best, skipped, rate) if part)

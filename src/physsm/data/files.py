@@ -1,0 +1,96 @@
+"""Files of tables: CSV and Parquet, by the ending of their name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from physsm._errors import DataError, did_you_mean
+from physsm.data.csv_text import parse_csv
+from physsm.data.raw import RawTable
+
+_CSV_ENDINGS = (".csv", ".tsv", ".txt")
+
+
+def read_file(path: str | os.PathLike[str]) -> RawTable:
+    """Read a CSV or Parquet file; its cells are not yet understood."""
+    file, shown = Path(path), os.fspath(path)
+    try:
+        if not file.exists():
+            raise DataError("there is no such file", path=shown, hint=_near(file))
+        if not file.is_file():
+            raise DataError("this is not a file", path=shown)
+        ending = file.suffix.lower()
+        if ending != ".parquet" and ending not in _CSV_ENDINGS:
+            raise DataError(
+                f"a table cannot be read from a file that ends in {ending or 'nothing'}",
+                path=shown,
+                hint="save it as .csv or .parquet",
+            )
+        if ending == ".parquet":
+            return _read_parquet(file, shown)
+        return parse_csv(file.read_bytes(), shown)
+    except (OSError, ValueError) as error:  # a ValueError is a null character in the path
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DataError(f"the file cannot be read: {reason}", path=shown) from error
+
+
+def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write a CSV or Parquet file, by its ending. It appears whole or not at all."""
+    file, shown = Path(path), os.fspath(path)
+    ending = file.suffix.lower()
+    if ending not in (".csv", ".parquet"):
+        raise DataError(
+            f"a table cannot be written to a file that ends in {ending or 'nothing'}",
+            path=shown,
+            hint="choose a name that ends in .csv or .parquet",
+        )
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        try:
+            with part.open("xb") as stream:
+                if ending == ".csv":
+                    _plain_datetimes(frame).write_csv(stream)
+                else:
+                    frame.write_parquet(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(part, file)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DataError(f"the file cannot be written: {reason}", path=shown) from error
+
+
+def _plain_datetimes(frame: pl.DataFrame) -> pl.DataFrame:
+    """Datetimes as ISO 8601 text, with a Z where they are in UTC."""
+    return frame.with_columns(
+        pl.col(name).dt.to_string("%Y-%m-%dT%H:%M:%S%.f" + ("Z" if dtype.time_zone else ""))
+        for name, dtype in frame.schema.items()
+        if isinstance(dtype, pl.Datetime)
+    )
+
+
+def _read_parquet(file: Path, shown: str) -> RawTable:
+    try:
+        with file.open("rb") as stream:
+            frame = pl.read_parquet(stream)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        reason = str(error).split("\n")[0]
+        raise DataError(f"this is not a Parquet file: {reason}", path=shown) from error
+    if frame.height == 0:
+        raise DataError("the table has no rows", path=shown)
+    return RawTable(frame, np.arange(2, frame.height + 2), shown)
+
+
+def _near(file: Path) -> str | None:
+    """A file in the same folder that may have been meant."""
+    try:
+        return did_you_mean(file.name, [entry.name for entry in file.parent.iterdir()])
+    except OSError:
+        return None

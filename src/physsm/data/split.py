@@ -1,0 +1,70 @@
+"""Training and validation parts that never share a sample."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from physsm._errors import ConfigError, DataError
+from physsm._values import Panel
+
+_SHARE = 0.2
+ENOUGH_SERIES = 5  # with fewer, a fifth of the series would be less than one
+_LEAST_ROWS = 2  # as in a table: one row has no gap
+
+
+def split_series(panel: Panel, share: float, seed: int) -> tuple[Panel, Panel]:
+    """Training and validation: whole series, about a `share` of them (at least one) validation."""
+    _check_share(share)
+    if len(panel) < 2:
+        raise DataError(
+            "a table of one series cannot be split by series", hint="split it by time instead"
+        )
+    count = int(np.clip(round(share * len(panel)), 1, len(panel) - 1))
+    shuffled = np.random.default_rng(seed).permutation(len(panel))
+    return panel.select(np.sort(shuffled[count:])), panel.select(np.sort(shuffled[:count]))
+
+
+def split_time(panel: Panel, share: float, gap: int) -> tuple[Panel, Panel]:
+    """Training and validation: the last `share` of the rows of each series is validation.
+
+    The `gap` rows before it belong to neither. With a gap of one window, no window that begins in
+    the training part reaches the validation part.
+    """
+    _check_share(share)
+    if gap < 0:
+        raise ConfigError(f"the gap between training and validation is {gap} rows: it must be >= 0")
+    starts = panel.lengths - np.rint(share * panel.lengths).astype(np.int64)
+    stops = starts - gap
+    for name, length, start, stop in zip(panel.ids, panel.lengths, starts, stops, strict=True):
+        if stop < _LEAST_ROWS or length - start < _LEAST_ROWS:
+            raise DataError(
+                f"series {name} is too short to be split by time: of its {length} rows "
+                f"{length - start} would be validation, {gap} the gap and {max(stop, 0)} training",
+                hint=f"both parts need at least {_LEAST_ROWS} rows",
+            )
+    return panel.between(0, stops), panel.between(starts, panel.lengths)
+
+
+def default_split(panel: Panel, seed: int, window: int) -> tuple[Panel, Panel]:
+    """Training and validation when nothing was asked for.
+
+    From five series on, a fifth of them is validation. With fewer, it is the last fifth of the
+    rows of each (at least one `window`) behind a gap of one window. Series too short for that
+    are split by series if there are two.
+    """
+    shortest = int(panel.lengths.argmin())
+    rows = int(panel.lengths[shortest])
+    if len(panel) < ENOUGH_SERIES and rows >= 3 * window:
+        return split_time(panel, max(_SHARE, window / rows), gap=window)
+    if len(panel) < 2:
+        raise DataError(
+            f"series {panel.ids[shortest]} has {rows} rows, too few to train on and to validate: "
+            f"with windows of {window} rows at least {3 * window} are needed",
+            hint="use a shorter window, or hand over a validation table",
+        )
+    return split_series(panel, _SHARE, seed)
+
+
+def _check_share(share: float) -> None:
+    if not 0 < share < 1:
+        raise ConfigError(f"the share of validation is {share}: it must lie between 0 and 1")

@@ -1,0 +1,181 @@
+"""Time columns: numbers as they are, datetimes as microseconds, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+import polars as pl
+from jaxtyping import Float, Int
+
+from physsm._errors import ConfigError
+from physsm._values import TimeUnit
+from physsm.data.cells import is_text, kind, read_numbers, stripped
+from physsm.data.raw import RawTable, first_true
+
+MICROSECONDS: dict[str, int] = {
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+_ISO_8601 = (
+    r"^(?<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[Tt ](?<minute>[0-9]{2}:[0-9]{2})(?:(?<second>:[0-5][0-9])(?:[.,](?<fraction>[0-9]+))?)?"
+    r" ?(?<offset>[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?)?$"
+)
+
+_ADVICE = "every row needs a time"
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Datetimes: microseconds since 1970, and whether they are in UTC or in a zone not told."""
+
+    microseconds: Int[np.ndarray, " rows"]
+    utc: bool
+
+    def earliest(self) -> str:
+        """The earliest, in ISO 8601."""
+        first = pl.Series([self.microseconds.min()]).cast(pl.Datetime("us"))
+        return first.dt.to_string("%Y-%m-%dT%H:%M:%S%.f").item() + ("Z" if self.utc else "")
+
+    def since(self, origin: str, unit: TimeUnit) -> Float[np.ndarray, " rows"]:
+        """The time since `origin` (ISO 8601) in `unit`."""
+        return (self.microseconds - _parse_origin(origin)) / MICROSECONDS[unit]
+
+
+def check_unit(unit: str) -> None:
+    """Fail where `unit` is not a unit of time."""
+    if unit not in get_args(TimeUnit):
+        raise ConfigError(
+            f"the time unit {unit!r} is unknown; choose one of {', '.join(get_args(TimeUnit))}"
+        )
+
+
+def read_times(table: RawTable, name: str) -> Float[np.ndarray, " rows"] | Moments:
+    """A column of times: all numbers, or all datetimes. None may be empty."""
+    column = table.frame[name]
+    _check_filled(table, name)
+    if isinstance(column.dtype, pl.Datetime):
+        return _from_datetimes(table, name, column, utc=column.dtype.time_zone is not None)
+    if column.dtype == pl.Date:
+        return _from_datetimes(table, name, column.cast(pl.Datetime("us")), utc=False)
+    if column.dtype.is_numeric():
+        return read_numbers(table, name, _ADVICE)
+    if not is_text(column):
+        raise table.error(
+            f"this column holds {kind(column)}, not times: times are numbers or datetimes",
+            column=name,
+        )
+    text, _ = stripped(column)
+    is_number = text.cast(pl.Float64, strict=False).is_not_null()
+    if is_number.all():
+        return read_numbers(table, name, _ADVICE)
+    moments, utc = _parse_iso(table, name, text, is_number)
+    return _from_datetimes(table, name, moments, utc)
+
+
+def to_datetimes(times: Float[np.ndarray, " rows"], origin: str, unit: TimeUnit) -> pl.Series:
+    """The inverse of `Moments.since`: to the microsecond for up to 70 years from the origin."""
+    moments = _parse_origin(origin) + np.rint(times * MICROSECONDS[unit]).astype(np.int64)
+    zone = "UTC" if origin.endswith("Z") else None
+    return pl.Series(moments).cast(pl.Datetime("us", zone))
+
+
+def _check_filled(table: RawTable, name: str) -> None:
+    column = table.frame[name]
+    missing = stripped(column)[1] if is_text(column) else column.is_null()
+    if column.dtype.is_float():
+        missing = missing | column.is_nan().fill_null(True)
+    empty = first_true(missing)
+    if empty is not None:
+        raise table.error("the time is empty", at=empty, column=name, hint=_ADVICE)
+
+
+def _from_datetimes(table: RawTable, name: str, column: pl.Series, utc: bool) -> Moments:
+    years = column.dt.year()
+    outside = first_true((years < 1) | (years > 9999))
+    if outside is not None:
+        raise table.error("the time lies outside of the years 1 to 9999", at=outside, column=name)
+    if isinstance(column.dtype, pl.Datetime) and column.dtype.time_unit == "ns":
+        _refuse_finer(table, name, column.to_physical() % 1000 != 0)
+    # The integers behind a column with a zone count in UTC.
+    return Moments(column.dt.epoch("us").to_numpy(), utc)
+
+
+def _parse_iso(
+    table: RawTable, name: str, text: pl.Series, is_number: pl.Series
+) -> tuple[pl.Series, bool]:
+    """ISO 8601 text → datetimes in UTC, or without a zone where the text has none."""
+    parts = text.str.extract_groups(_ISO_8601).struct.unnest()
+    fraction = parts["fraction"].fill_null("")
+    canonical = parts.select(
+        pl.col("date")
+        + "T"
+        + pl.col("minute").fill_null("00:00")
+        + pl.col("second").fill_null(":00")
+    ).to_series()
+    moments = canonical.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False, time_unit="us")
+    bad = first_true(moments.is_null() & ~is_number)
+    if bad is not None:
+        raise table.error(
+            f'"{table.cell(name, bad)}" is not a time',
+            at=bad,
+            column=name,
+            hint="write a number, or a date as 2024-01-31 or 2024-01-31T18:30:00",
+        )
+    other = first_true(is_number != is_number[0])
+    if other is not None:
+        raise table.error(
+            f'"{table.cell(name, other)}" is a {"number" if is_number[other] else "date"}, '
+            f"but the time in the first row is a {'number' if is_number[0] else 'date'}",
+            at=other,
+            column=name,
+            hint="write all times as numbers, or all as dates",
+        )
+    _refuse_finer(table, name, fraction.str.slice(6).str.contains("[1-9]"))
+    microseconds = fraction.str.slice(0, 6).str.pad_end(6, "0").cast(pl.Int64)
+    offsets, utc = _offsets(table, name, parts["offset"])
+    return (moments.to_physical() + microseconds - offsets).cast(pl.Datetime("us")), utc
+
+
+def _offsets(table: RawTable, name: str, offset: pl.Series) -> tuple[pl.Series, bool]:
+    """Microseconds that local time is ahead of UTC, and whether the table tells it at all."""
+    has_offset = offset.is_not_null()
+    other = first_true(has_offset != has_offset[0])
+    if other is not None:
+        raise table.error(
+            "some times have an offset to UTC and others do not",
+            at=other,
+            column=name,
+            hint="write the offset (or Z) in all rows or in none",
+        )
+    digits = offset.str.to_uppercase().str.replace("Z", "+0000").str.replace(":", "")
+    hours = digits.str.slice(1, 2).cast(pl.Int64)
+    minutes = digits.str.slice(3, 2).str.pad_end(2, "0").cast(pl.Int64)
+    bad = first_true(((hours > 23) | (minutes > 59)).fill_null(False))
+    if bad is not None:
+        raise table.error(
+            f'"{table.cell(name, bad)}" has no possible offset to UTC', at=bad, column=name
+        )
+    sign = digits.str.starts_with("-").cast(pl.Int64) * -2 + 1
+    ahead = sign * (hours * MICROSECONDS["h"] + minutes * MICROSECONDS["min"])
+    return ahead.fill_null(0), bool(has_offset[0])
+
+
+def _refuse_finer(table: RawTable, name: str, finer: pl.Series) -> None:
+    bad = first_true(finer.fill_null(False))
+    if bad is not None:
+        raise table.error(
+            "datetimes are kept to the microsecond, and this one is finer",
+            at=bad,
+            column=name,
+            hint="write the times as numbers",
+        )
+
+
+def _parse_origin(origin: str) -> int:
+    moments = pl.Series([origin.removesuffix("Z")]).str.to_datetime(time_unit="us")
+    return int(moments.to_physical().item())

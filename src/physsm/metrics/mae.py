@@ -1,0 +1,21 @@
+"""Mean absolute error."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+
+def mean_absolute_error(
+    measured: Float[np.ndarray, "*cells"], predicted: Float[np.ndarray, "*cells"]
+) -> float:
+    """The mean of |measured - predicted| over the cells that were measured; NaN if none was.
+
+    Both in the same units: scale them first where channels have different ones. A predicted NaN
+    where something was measured makes the score NaN: a model cannot leave out what is hard.
+    """
+    error = np.abs(measured - predicted)[~np.isnan(measured)]
+    return float(error.mean()) if error.size else float("nan")
+
+
+METRIC = mean_absolute_error

@@ -1,0 +1,21 @@
+"""Mean squared error."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+
+def mean_squared_error(
+    measured: Float[np.ndarray, "*cells"], predicted: Float[np.ndarray, "*cells"]
+) -> float:
+    """The mean of (measured - predicted)^2 over the cells that were measured; NaN if none was.
+
+    Both in the same units: scale them first where channels have different ones. A predicted NaN
+    where something was measured makes the score NaN: a model cannot leave out what is hard.
+    """
+    error = (measured - predicted)[~np.isnan(measured)] ** 2
+    return float(error.mean()) if error.size else float("nan")
+
+
+METRIC = mean_squared_error

@@ -1,0 +1,304 @@
+"""What the classical forecasters share: their fitted form, and intervals from their own errors.
+
+The spread of a forecast depends on its lead: the time since the channel was last measured. It is
+the root mean square error, at such leads, of forecasts that start at many rows of the training
+series; the level of the intervals is then calibrated on the validation series, which no parameter
+was fitted to.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self, TypeVar, final
+
+import numpy as np
+from jaxtyping import Float
+
+from physsm._errors import DataError, RunError
+from physsm._values import Panel, Query
+from physsm.data.split import default_split
+from physsm.data.table import to_panel
+from physsm.models._base import AbstractFitted, Interface, Prediction
+from physsm.models._calibration import Calibration, calibrate, uncalibrated
+from physsm.models._past import Origins, channel_points, ends, next_rows, rolling
+from physsm.physics.system import System
+
+_ORIGINS = 400  # behind the spread, and behind its calibration
+_BLOCK = 4096  # origins forecast at once
+_SMALLEST_SPREAD = 1e-9  # of the channel's scale: an interval must not have the width zero
+_FINE_LEADS = 8  # in median gaps; longer leads share bins that grow by an eighth
+_ENOUGH = 5  # errors in a bin
+
+
+@dataclass(frozen=True, eq=False)
+class Usual:
+    """Mean and standard deviation in training. That of a constant is its size, or 1 for zero."""
+
+    mean: Float[np.ndarray, " columns"]
+    scale: Float[np.ndarray, " columns"]
+
+
+def usual(cells: Float[np.ndarray, "rows columns"]) -> Usual:
+    """Of the cells that are not NaN; a column without any has mean 0 and scale 1."""
+    found = [_usual_of(column[~np.isnan(column)]) for column in cells.T]
+    mean, scale = np.array(found).reshape(-1, 2).T
+    return Usual(mean.copy(), scale.copy())
+
+
+def _usual_of(column: np.ndarray) -> tuple[float, float]:
+    size = float(np.abs(column).max(initial=0))
+    if size == 0:
+        return 0.0, 1.0
+    # Relative to the largest, so that the squares of huge numbers do not overflow.
+    mean, deviation = size * (column / size).mean(), size * (column / size).std()
+    return float(mean), float(deviation if deviation > 1e-9 * size else size)
+
+
+@dataclass(frozen=True, eq=False)
+class SpreadByLead:
+    """Root mean square errors at some leads, in units of the channel's scale; never decreasing.
+
+    Between these leads it is interpolated, before the first it is as there, and beyond the last
+    it grows with the square root of the lead, as the error of a random walk does.
+    """
+
+    leads: Float[np.ndarray, " bins"]
+    errors: Float[np.ndarray, "bins channels"]
+
+    def at(
+        self, lead: Float[np.ndarray, "origins steps channels"]
+    ) -> Float[np.ndarray, "origins steps channels"]:
+        """At given leads; for NaN (a channel that was never measured) at least the scale."""
+        unknown = np.isnan(lead)
+        known = np.where(unknown, self.leads[-1], lead)
+        inside = np.stack(
+            [np.interp(known[..., k], self.leads, row) for k, row in enumerate(self.errors.T)], -1
+        )
+        grown = inside * np.sqrt(np.maximum(known / self.leads[-1], 1))
+        return np.where(unknown, np.maximum(grown, 1), grown)
+
+
+def spread_by_lead(
+    error: Float[np.ndarray, "origins steps channels"],
+    lead: Float[np.ndarray, "origins steps channels"],
+    gap: float,
+) -> SpreadByLead:
+    """From errors (NaN: not measured) in units of the scale. Leads are binned in median gaps."""
+    seen = ~np.isnan(error) & ~np.isnan(lead)
+    place = _bins(np.where(seen, lead, gap) / gap)
+    count = int(place.max(initial=0)) + 1
+    everywhere = np.bincount(place[seen], minlength=count)
+    centres = np.bincount(place[seen], lead[seen], minlength=count) / np.maximum(everywhere, 1)
+    used = everywhere > 0
+    if not used.any():
+        return SpreadByLead(np.array([gap]), np.ones((1, error.shape[-1])))
+    columns = []
+    for k in range(error.shape[-1]):
+        mine = seen[..., k]
+        number = np.bincount(place[mine, k], minlength=count)
+        square = np.bincount(place[mine, k], error[mine, k] ** 2, minlength=count)
+        enough = number >= min(_ENOUGH, number.max())
+        enough &= number > 0
+        if not enough.any():
+            columns.append(np.ones(int(used.sum())))
+            continue
+        root = np.sqrt(square[enough] / number[enough])
+        filled = np.interp(centres[used], centres[enough], root)
+        columns.append(np.maximum.accumulate(np.maximum(filled, _SMALLEST_SPREAD)))
+    return SpreadByLead(centres[used], np.stack(columns, -1))
+
+
+def _bins(gaps_ahead: np.ndarray) -> np.ndarray:
+    """The bin of each lead: one per gap at first, then in steps of an eighth."""
+    fine = np.rint(gaps_ahead)
+    coarse = np.log(np.maximum(gaps_ahead, _FINE_LEADS) / _FINE_LEADS) / np.log(1.125)
+    place = np.where(fine <= _FINE_LEADS, fine, _FINE_LEADS + 1 + np.floor(coarse))
+    return place.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AbstractClassical(AbstractFitted):
+    """A fitted classical forecaster: it implements `_mean`, and its own settings in a file."""
+
+    interface: Interface
+    calibration: Calibration
+    usual: Usual
+    spread: SpreadByLead
+
+    @abc.abstractmethod
+    def _mean(self, panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
+        """The forecasts from many origins, in the units of the table."""
+
+    @final
+    def predict_from(self, panel: Panel, origins: Origins) -> Prediction:
+        """Forecasts from many origins with their spread."""
+        parts = [
+            (self._mean(panel, block), self.spread.at(leads(panel, block)))
+            for block in origins.blocks(_BLOCK)
+        ]
+        if not parts:
+            nothing = np.empty((*origins.times.shape, len(panel.channels)))
+            return Prediction(nothing, nothing)
+        mean, spread = (np.concatenate(kind) for kind in zip(*parts, strict=True))
+        return Prediction(mean, spread * self.usual.scale)
+
+    @final
+    def _predict(self, history: Panel, query: Query, wants_spread: bool) -> Prediction:
+        return self.predict_from(history, ends(history, query))
+
+    @final
+    def _one_step(self, history: Panel) -> Prediction:
+        origins = next_rows(history)
+        found = self.predict_from(history, origins)
+        mean, spread = np.full((2, *history.values.shape), np.nan)
+        mean[origins.series, origins.row + 1] = found.mean[:, 0]
+        spread[origins.series, origins.row + 1] = found.spread[:, 0]
+        return Prediction(mean, spread)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Statistics of the training part, and the errors by lead."""
+        return {
+            "mean": self.usual.mean,
+            "scale": self.usual.scale,
+            "leads": self.spread.leads,
+            "errors": self.spread.errors,
+            **self._own_arrays(),
+        }
+
+    def _own_arrays(self) -> dict[str, np.ndarray]:
+        """The arrays of the model itself; none by default."""
+        return {}
+
+    @classmethod
+    def restore(
+        cls,
+        description: Mapping[str, Any],
+        arrays: Mapping[str, np.ndarray],
+        interface: Interface,
+        calibration: Calibration,
+        source: str,
+    ) -> Self:
+        """The inverse of `describe` and `arrays`."""
+        channels = len(interface.channels)
+        leads = stored(arrays, "leads", (None,), source)
+        return cls(
+            interface=interface,
+            calibration=calibration,
+            usual=Usual(
+                stored(arrays, "mean", (channels,), source),
+                stored(arrays, "scale", (channels,), source),
+            ),
+            spread=SpreadByLead(leads, stored(arrays, "errors", (len(leads), channels), source)),
+            **cls._own_fields(description, arrays, interface, source),
+        )
+
+    @classmethod
+    def _own_fields(
+        cls,
+        description: Mapping[str, Any],
+        arrays: Mapping[str, np.ndarray],
+        interface: Interface,
+        source: str,
+    ) -> dict[str, Any]:
+        """The fields of the model itself, from its file; none by default."""
+        return {}
+
+
+C = TypeVar("C", bound=AbstractClassical)
+
+
+def stored(
+    arrays: Mapping[str, np.ndarray], name: str, shape: Sequence[int | None], source: str
+) -> np.ndarray:
+    """An array of a file, checked. A None in `shape` is any length but zero."""
+    array = arrays.get(name)
+    if array is None:
+        raise RunError(f"{source} does not hold this model: the array {name} is missing")
+    wrong = array.ndim != len(shape) or any(
+        found != wanted if wanted is not None else not found
+        for found, wanted in zip(array.shape, shape, strict=False)
+    )
+    if wrong or array.dtype != np.float64 or not np.isfinite(array).all():
+        raise RunError(f"{source} does not hold this model: the array {name} is not as it was")
+    return array
+
+
+def leads(panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
+    """The time from each channel's latest measurement to the times asked for; NaN without one."""
+    lead = np.full((*origins.times.shape, len(panel.channels)), np.nan)
+    for channel in range(len(panel.channels)):
+        points = channel_points(panel, channel, origins)
+        if len(points.times):
+            ahead = origins.times - points.times[points.last, None]
+            lead[..., channel] = np.where(points.exists[:, None], ahead, np.nan)
+    return lead
+
+
+class Parts(NamedTuple):
+    """What a model is fitted to, and how many rows ahead counts."""
+
+    train: Panel
+    validation: Any
+    horizon: int
+
+
+def training_parts(
+    train: Any, validation: Any, system: System | None, horizon: int | None, seed: int
+) -> Parts:
+    """The training panel and a validation table, split off if none was given.
+
+    A data frame has the controls of the physics. The default horizon is a quarter of the median
+    series, at most 100 rows.
+    """
+    if isinstance(train, Panel) or system is None:
+        panel = to_panel(train)
+    else:
+        panel = to_panel(train, controls=list(system.controls))
+    quarter = max(1, int(np.median(panel.lengths)) // 4)
+    horizon = horizon or min(100, quarter)
+    if validation is None:
+        panel, validation = default_split(panel, seed, max(2, min(horizon, quarter)))
+    return Parts(panel, validation, horizon)
+
+
+def common_fields(train: Panel) -> dict[str, Any]:
+    """The fields of every classical model before its intervals are known."""
+    channels = len(train.channels)
+    return {
+        "interface": Interface(train.channels, train.control_names, train.layout, train.median_gap),
+        "calibration": uncalibrated(channels),
+        "usual": usual(train.values.reshape(-1, channels)),
+        "spread": SpreadByLead(np.array([train.median_gap]), np.ones((1, channels))),
+    }
+
+
+def squared_errors(
+    fitted: AbstractClassical, panel: Panel, horizon: int, origins: int
+) -> Float[np.ndarray, " channels"]:
+    """Mean squared error of forecasts over `horizon` rows, in units of each channel's scale.
+
+    A channel that was not measured there has the mean of the others.
+    """
+    starts, measured = rolling(panel, horizon, origins)
+    error = ((measured - fitted._mean(panel, starts)) / fitted.usual.scale) ** 2
+    count = (~np.isnan(error)).sum((0, 1))
+    if not count.any():
+        raise DataError(
+            "the validation part has no measurement after another, so it cannot decide anything",
+            hint="hand over a validation table with longer series",
+        )
+    mean = np.nansum(error, axis=(0, 1)) / np.maximum(count, 1)
+    return np.where(count > 0, mean, mean[count > 0].mean())
+
+
+def with_intervals(fitted: C, train: Panel, validation: Panel, horizon: int) -> C:
+    """The model with the spread of its errors in training, calibrated on the validation part."""
+    origins, measured = rolling(train, horizon, _ORIGINS)
+    error = (measured - fitted._mean(train, origins)) / fitted.usual.scale
+    lead = leads(train, origins)
+    fitted = replace(fitted, spread=spread_by_lead(error, lead, train.median_gap))
+    origins, measured = rolling(validation, horizon, _ORIGINS)
+    found = fitted.predict_from(validation, origins)
+    return replace(fitted, calibration=calibrate(measured, found.mean, found.spread))

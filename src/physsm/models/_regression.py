@@ -1,0 +1,73 @@
+"""Ridge regression for many lags and penalties at the price of one pass over the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+
+
+def ridge_weights(
+    features: Float[np.ndarray, "rows features"],
+    targets: Float[np.ndarray, "rows channels"],
+    known_lags: Int[np.ndarray, " rows"],
+    widths: dict[int, int],
+    ridges: Sequence[float],
+) -> dict[tuple[int, float], Float[np.ndarray, "_ channels"]]:
+    """For each pair of lags and ridge the weights of least mean squared error plus ridge times
+    squared weights. The first feature is 1, and its weight is not penalised.
+
+    `widths` says how many of the first features belong to each number of
+    lags; a row serves those lags that it knows (`known_lags`). A NaN target leaves its channel
+    out of the row.
+    """
+    patterns, group = np.unique(~np.isnan(targets), axis=1, return_inverse=True)
+    weights = {
+        (lags, ridge): np.zeros((width, targets.shape[1]))
+        for lags, width in widths.items()
+        for ridge in ridges
+    }
+    for number, pattern in enumerate(patterns.T):  # channels measured at the same rows
+        channels = np.flatnonzero(group.reshape(-1) == number)
+        sums = _sums(features, targets[:, channels], np.where(pattern, known_lags, 0), widths)
+        for lags, (gram, moments) in sums.items():
+            for ridge, solved in zip(ridges, _solve(gram, moments, ridges), strict=True):
+                weights[lags, ridge][:, channels] = solved
+    return weights
+
+
+def _sums(
+    features: np.ndarray, targets: np.ndarray, known_lags: np.ndarray, widths: dict[int, int]
+) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Products of features with features and with targets, for each number of lags.
+
+    Those of fewer lags are a corner of those of more, plus the rows that know only fewer.
+    """
+    found = {}
+    widest = max(widths.values())
+    gram, moments = np.zeros((widest, widest)), np.zeros((widest, targets.shape[1]))
+    too_many = np.iinfo(np.int64).max
+    for lags in sorted(widths, reverse=True):
+        width = widths[lags]
+        rows = (known_lags >= lags) & (known_lags < too_many)
+        part = features[rows, :width]
+        gram = gram[:width, :width] + part.T @ part
+        moments = moments[:width] + part.T @ targets[rows]
+        found[lags] = gram, moments
+        too_many = lags
+    return found
+
+
+def _solve(gram: np.ndarray, moments: np.ndarray, ridges: Sequence[float]) -> Iterator[np.ndarray]:
+    """Weights for each ridge; all zero without rows."""
+    rows = gram[0, 0]
+    if rows == 0:
+        yield from (np.zeros_like(moments) for _ in ridges)
+        return
+    mean, target_mean = gram[0, 1:] / rows, moments[0] / rows
+    covariance = gram[1:, 1:] / rows - np.outer(mean, mean)
+    with_target = moments[1:] / rows - np.outer(mean, target_mean)
+    for ridge in ridges:
+        slopes = np.linalg.solve(covariance + ridge * np.eye(len(mean)), with_target)
+        yield np.vstack([target_mean - mean @ slopes, slopes])

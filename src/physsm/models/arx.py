@@ -1,0 +1,277 @@
+"""A linear recurrence of all channels with controls: vector ARX with ridge.
+
+The recurrence steps over the median gap of the training series. From each history the last values
+are taken on a grid of that gap which ends at its last row, along straight lines between the
+measurements (a channel not measured at the end stays as it was). One step adds
+
+    x[k+1] - x[k] = a + sum over j < lags of (A_j x[k-j] + B_j u[k-j]) + B u[k+1]
+
+so that a strong ridge gives the last value again. A time between two grid points gets that share of
+the step, with the control as it is then; nothing of it depends on controls after that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, final
+
+import numpy as np
+from jaxtyping import Float
+from pydantic import BaseModel, ConfigDict, Field
+
+from physsm._values import Panel
+from physsm.models._base import AbstractFitted, AbstractForecaster, Interface, read_config
+from physsm.models._classical import (
+    AbstractClassical,
+    Usual,
+    common_fields,
+    squared_errors,
+    stored,
+    training_parts,
+    usual,
+    with_intervals,
+)
+from physsm.models._grid import ROUNDING, ControlPath, LookBack, known_lags, look_ahead, look_back
+from physsm.models._past import Origins, next_rows
+from physsm.models._regression import ridge_weights
+from physsm.physics.system import System
+
+_CHOICE_ORIGINS = 200  # forecasts that decide about lags and ridge
+_MOST_ROWS = 20_000  # of the regression, evenly chosen
+_MOST_FEATURES = 500
+_MOST_STEPS = 5000
+
+
+class Config(BaseModel):
+    """- `lags`, `ridges`: what may be chosen; the pair with the least squared error of forecasts
+      over `horizon` rows of the validation part is taken. Lags that the training series are too
+      short for, or with more than 500 features, are not tried, except the smallest.
+    - `horizon`: rows ahead that count in validation and behind the intervals; by default a quarter
+      of the median series, at most 100.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    lags: tuple[Annotated[int, Field(ge=1)], ...] = Field((1, 2, 3, 5, 8, 12, 20), min_length=1)
+    ridges: tuple[Annotated[float, Field(ge=1e-12, allow_inf_nan=False)], ...] = Field(
+        (1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0), min_length=1
+    )
+    horizon: int | None = Field(None, ge=1)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedArx(AbstractClassical):
+    """The recurrence in scaled channels and controls.
+
+    `weights` holds it for each number of lags up to the chosen one: a history that is too short
+    for that is continued with fewer. Each has one row for each feature: 1, the controls at the end
+    of the step, then channels and controls at its start, one gap before, and so on.
+
+    Forecasts stay inside the range `low` to `high` of the training part, extended to the last value
+    of the history where that lies outside, and widened by its own width on both sides. More than
+    5000 gaps ahead they stay as they are.
+    """
+
+    name: ClassVar[str] = "arx"
+    ridge: float
+    weights: dict[int, Float[np.ndarray, "_ channels"]]
+    usual_controls: Usual
+    low: Float[np.ndarray, " channels"]
+    high: Float[np.ndarray, " channels"]
+
+    def _mean(self, panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
+        gap = self.interface.median_gap
+        known = known_lags(panel, origins, gap)
+        choices = np.array(sorted(self.weights))
+        choice = np.maximum(np.searchsorted(choices, known, "right") - 1, 0)
+        mean = np.empty((*origins.times.shape, len(panel.channels)))
+        for k, lags in enumerate(choices.tolist()):
+            mine = choice == k
+            if mine.any():
+                part = Origins(*(field[mine] for field in origins))
+                past = look_back(panel, part, gap, lags, self.usual, self.usual_controls)
+                start = panel.times[part.series, part.row]
+                controls = (part.controls - self.usual_controls.mean) / self.usual_controls.scale
+                ahead = (part.times - start[:, None]) / gap
+                mean[mine] = self._run(self.weights[lags], past, ahead, controls)
+        return mean * self.usual.scale + self.usual.mean
+
+    def _run(
+        self,
+        weights: Float[np.ndarray, "features channels"],
+        past: LookBack,
+        ahead: Float[np.ndarray, "origins steps"],
+        controls: Float[np.ndarray, "origins steps controls"],
+    ) -> Float[np.ndarray, "origins steps channels"]:
+        """Run the recurrence, and from each node serve the times that lie in the step after it.
+
+        `ahead` is in gaps; everything else is scaled.
+        """
+        node = np.clip(np.ceil(ahead - ROUNDING) - 1, 0, _MOST_STEPS).astype(np.int64)
+        # Origins with the most steps come first, so that those still running are a slice.
+        order = np.argsort(-node.max(1, initial=0), kind="stable")
+        node, ahead, controls = node[order], ahead[order], controls[order]
+        x, rows = past.x[order, 0], past.rows()[order]
+        last_node = node.max(1, initial=0)
+        share = np.clip(ahead - node, 0, 1)
+        path = ControlPath(past.u[order, 0], ahead, controls)
+        m, width = controls.shape[2], x.shape[1] + controls.shape[2]
+        from_end, from_rows = weights[1 : 1 + m], weights[1 + m :]
+        margin = self.high - self.low
+        low, high = np.minimum(self.low, x) - margin, np.maximum(self.high, x) + margin
+        by_node = np.argsort(node, axis=None, kind="stable")
+        nodes = int(last_node.max(initial=0)) + 1
+        firsts = np.searchsorted(node.reshape(-1)[by_node], np.arange(nodes + 1))
+        served = np.empty((*node.shape, x.shape[1]))
+        for k in range(nodes):
+            running = int(np.searchsorted(-last_node, -k, "right"))
+            step = weights[0] + rows[:running] @ from_rows
+            origin, column = np.unravel_index(by_node[firsts[k] : firsts[k + 1]], node.shape)
+            whole = step[origin] + controls[origin, column] @ from_end
+            there = x[origin] + share[origin, column, None] * whole
+            served[origin, column] = np.clip(there, low[origin], high[origin])
+            path.pass_times(origin)
+            running = int(np.searchsorted(-last_node, -k, "left"))
+            u = path.at(k + 1, running)
+            moved = x[:running] + step[:running] + u @ from_end
+            x[:running] = np.clip(moved, low[:running], high[:running])
+            rows[:running, width:] = rows[:running, :-width]
+            rows[:running, :width] = np.concatenate([x[:running], u], 1)
+        result = np.empty_like(served)
+        result[order] = served
+        return result
+
+    def describe(self) -> dict[str, Any]:
+        """What was chosen."""
+        return {"lags": sorted(self.weights), "ridge": self.ridge}
+
+    def _own_arrays(self) -> dict[str, np.ndarray]:
+        return {
+            **{f"weights_{lags}": found for lags, found in self.weights.items()},
+            "control_mean": self.usual_controls.mean,
+            "control_scale": self.usual_controls.scale,
+            "low": self.low,
+            "high": self.high,
+        }
+
+    @classmethod
+    def _own_fields(
+        cls,
+        description: Mapping[str, Any],
+        arrays: Mapping[str, np.ndarray],
+        interface: Interface,
+        source: str,
+    ) -> dict[str, Any]:
+        channels, controls = len(interface.channels), len(interface.controls)
+        weights = {}
+        for lags in map(int, description["lags"]):
+            shape = _width(lags, channels, controls), channels
+            weights[lags] = stored(arrays, f"weights_{lags}", shape, source)
+        if not weights or min(weights) < 1:
+            raise ValueError(f"the lags are {description['lags']}")
+        return {
+            "ridge": float(description["ridge"]),
+            "weights": weights,
+            "usual_controls": Usual(
+                stored(arrays, "control_mean", (controls,), source),
+                stored(arrays, "control_scale", (controls,), source),
+            ),
+            "low": stored(arrays, "low", (channels,), source),
+            "high": stored(arrays, "high", (channels,), source),
+        }
+
+
+def _width(lags: int, channels: int, controls: int) -> int:
+    return 1 + controls + lags * (channels + controls)
+
+
+def _span(scaled: Float[np.ndarray, "rows channels"]) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the greatest of each channel; 0 for one that was never measured."""
+    seen = ~np.isnan(scaled)
+    low = np.where(seen, scaled, np.inf).min(0, initial=np.inf)
+    high = np.where(seen, scaled, -np.inf).max(0, initial=-np.inf)
+    return np.where(low <= high, low, 0), np.where(low <= high, high, 0)
+
+
+def _without_recurrence(train: Panel, lags: int) -> FittedArx:
+    """Scales and range of the training part; the recurrence stands still."""
+    fields = common_fields(train)
+    channels, controls = len(train.channels), len(train.control_names)
+    level = fields["usual"]
+    valid = np.arange(train.times.shape[1]) < train.lengths[:, None]
+    low, high = _span((train.values[valid] - level.mean) / level.scale)
+    return FittedArx(
+        **fields,
+        ridge=1.0,
+        weights={lags: np.zeros((_width(lags, channels, controls), channels))},
+        usual_controls=usual(train.controls[valid]),
+        low=low,
+        high=high,
+    )
+
+
+def _candidates(start: FittedArx, train: Panel, config: Config) -> Iterator[FittedArx]:
+    """The model with each choice of lags and ridge, fitted to the training part."""
+    gap, channels, controls = train.median_gap, len(train.channels), len(train.control_names)
+    origins = next_rows(train)
+    chosen = np.linspace(0, len(origins.row) - 1, min(_MOST_ROWS, len(origins.row)))
+    origins = Origins(*(field[chosen.astype(np.int64)] for field in origins))
+    known = known_lags(train, origins, gap)
+    tried = [
+        lags
+        for lags in config.lags
+        if _width(lags, channels, controls) <= _MOST_FEATURES and lags <= known.max(initial=0)
+    ]
+    widths = {lags: _width(lags, channels, controls) for lags in tried or [min(config.lags)]}
+    past = look_back(train, origins, gap, max(widths), start.usual, start.usual_controls)
+    after = look_ahead(train, origins, gap, start.usual, start.usual_controls)
+    features = np.concatenate([np.ones((len(known), 1)), after.u, past.rows()], 1)
+    weights = ridge_weights(features, after.x - past.x[:, 0], known, widths, config.ridges)
+    for most, ridge in weights:
+        up_to = {lags: weights[lags, ridge] for lags in widths if lags <= most}
+        yield replace(start, ridge=ridge, weights=up_to)
+
+
+@final
+class Arx(AbstractForecaster):
+    """Linear autoregression of all channels with controls."""
+
+    name: ClassVar[str] = "arx"
+    irregular: ClassVar[bool] = True
+    missing: ClassVar[bool] = True
+    controls: ClassVar[bool] = True
+    physics: ClassVar[bool] = False
+    Config: ClassVar[type[BaseModel]] = Config
+    Fitted: ClassVar[type[AbstractFitted]] = FittedArx
+
+    def __init__(self, system: System | None, config: Config):
+        self.system = system
+        self.config = config
+
+    @classmethod
+    def create(cls, system: System | None, settings: Mapping[str, Any]) -> Arx:
+        """A forecaster from settings; of the system it takes the names of the controls."""
+        return cls(system, read_config(Config, settings, cls.name))
+
+    @classmethod
+    def test_settings(cls) -> dict[str, Any]:
+        """Few candidates, for tests of the interface."""
+        return {"lags": [1, 3], "ridges": [1e-6, 1e-2]}
+
+    def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> FittedArx:
+        """Fit all candidates, choose one, and measure its errors for the intervals."""
+        parts = training_parts(train, validation, self.system, self.config.horizon, seed)
+        start = _without_recurrence(parts.train, min(self.config.lags))
+        held_out = start.check(parts.validation)
+
+        def error(candidate: FittedArx) -> float:
+            errors = squared_errors(candidate, held_out, parts.horizon, _CHOICE_ORIGINS)
+            return float(errors.mean())
+
+        best = min(_candidates(start, parts.train, self.config), key=error)
+        return with_intervals(best, parts.train, held_out, parts.horizon)
+
+
+MODEL = Arx

@@ -1,0 +1,140 @@
+"""A straight line through the last measurements of each channel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, final
+
+import numpy as np
+from jaxtyping import Float
+from pydantic import BaseModel, ConfigDict, Field
+
+from physsm._values import Panel
+from physsm.models._base import AbstractFitted, AbstractForecaster, Interface, read_config
+from physsm.models._classical import (
+    AbstractClassical,
+    common_fields,
+    squared_errors,
+    training_parts,
+    with_intervals,
+)
+from physsm.models._past import Origins, Points, channel_points
+from physsm.physics.system import System
+
+_CHOICE_ORIGINS = 400  # forecasts that decide how many points are used
+
+
+class Config(BaseModel):
+    """- `points`: how many of the last measurements the line may go through; for each channel the
+      number with the least squared error in validation is taken.
+    - `horizon`: rows ahead that count in validation and behind the intervals; by default a quarter
+      of the median series, at most 100.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    points: tuple[Annotated[int, Field(ge=2)], ...] = Field(
+        (2, 3, 5, 8, 12, 20, 40, 80), min_length=1
+    )
+    horizon: int | None = Field(None, ge=1)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedLine(AbstractClassical):
+    """`points[c]` is the number of measurements behind the line of channel c."""
+
+    name: ClassVar[str] = "line"
+    points: tuple[int, ...]
+
+    def _mean(self, panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
+        mean = np.empty((*origins.times.shape, len(panel.channels)))
+        for channel, most in enumerate(self.points):
+            points = channel_points(panel, channel, origins)
+            mean[..., channel] = self.usual.mean[channel]
+            if len(points.times):
+                line = _line(points, most, origins.times)
+                mean[..., channel] = np.where(points.exists[:, None], line, mean[..., channel])
+        return mean
+
+    def describe(self) -> dict[str, Any]:
+        """The chosen numbers of points."""
+        return {"points": list(self.points)}
+
+    @classmethod
+    def _own_fields(
+        cls,
+        description: Mapping[str, Any],
+        arrays: Mapping[str, np.ndarray],
+        interface: Interface,
+        source: str,
+    ) -> dict[str, Any]:
+        points = tuple(int(number) for number in description["points"])
+        if len(points) != len(interface.channels) or min(points) < 2:
+            raise ValueError(f"the numbers of points are {points}")
+        return {"points": points}
+
+
+def _line(
+    points: Points, most: int, times: Float[np.ndarray, "origins steps"]
+) -> Float[np.ndarray, "origins steps"]:
+    """Least squares through the last `most` points of each origin; one point gives a constant.
+
+    Times and values count from the last point, which keeps their digits under a huge offset.
+    """
+    back = np.arange(most)
+    place = points.end[:, None] - 1 - back
+    used = place >= points.begin[:, None]
+    place = np.clip(place, 0, len(points.times) - 1)
+    last = points.last[:, None]
+    t = np.where(used, points.times[place] - points.times[last], 0)
+    x = np.where(used, points.values[place] - points.values[last], 0)
+    count = np.maximum(used.sum(1, keepdims=True), 1)
+    t_mean, x_mean = t.sum(1, keepdims=True) / count, x.sum(1, keepdims=True) / count
+    t_centred = np.where(used, t - t_mean, 0)
+    square = (t_centred**2).sum(1, keepdims=True)
+    slope = (t_centred * x).sum(1, keepdims=True) / np.where(square > 0, square, 1)
+    ahead = times - points.times[last]
+    return points.values[last] + (x_mean + slope * (ahead - t_mean))
+
+
+@final
+class Line(AbstractForecaster):
+    """A line through the last measurements; a channel that was never measured has its training
+    mean.
+    """
+
+    name: ClassVar[str] = "line"
+    irregular: ClassVar[bool] = True
+    missing: ClassVar[bool] = True
+    controls: ClassVar[bool] = False
+    physics: ClassVar[bool] = False
+    Config: ClassVar[type[BaseModel]] = Config
+    Fitted: ClassVar[type[AbstractFitted]] = FittedLine
+
+    def __init__(self, system: System | None, config: Config):
+        self.system = system
+        self.config = config
+
+    @classmethod
+    def create(cls, system: System | None, settings: Mapping[str, Any]) -> Line:
+        """A forecaster from settings; of the system it takes the names of the controls."""
+        return cls(system, read_config(Config, settings, cls.name))
+
+    def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> FittedLine:
+        """Choose the numbers of points, and measure the errors for the intervals."""
+        parts = training_parts(train, validation, self.system, self.config.horizon, seed)
+        channels = len(parts.train.channels)
+        fitted = FittedLine(
+            **common_fields(parts.train), points=(self.config.points[0],) * channels
+        )
+        held_out = fitted.check(parts.validation)
+        candidates = [replace(fitted, points=(n,) * channels) for n in self.config.points]
+        errors = [squared_errors(c, held_out, parts.horizon, _CHOICE_ORIGINS) for c in candidates]
+        best = np.argmin(errors, axis=0)
+        fitted = replace(fitted, points=tuple(self.config.points[k] for k in best))
+        return with_intervals(fitted, parts.train, held_out, parts.horizon)
+
+
+MODEL = Line

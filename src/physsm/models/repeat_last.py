@@ -1,0 +1,83 @@
+"""The last measurement of each channel, for all of the future."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+from jaxtyping import Float
+from pydantic import BaseModel, ConfigDict, Field
+
+from physsm._values import Panel
+from physsm.models._base import AbstractFitted, AbstractForecaster, read_config
+from physsm.models._classical import (
+    AbstractClassical,
+    common_fields,
+    training_parts,
+    with_intervals,
+)
+from physsm.models._past import Origins, channel_points
+from physsm.physics.system import System
+
+
+class Config(BaseModel):
+    """`horizon`: rows ahead behind the intervals; by default a quarter of the median series, at
+    most 100.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    horizon: int | None = Field(None, ge=1)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedRepeatLast(AbstractClassical):
+    """Nothing is learned but the size of the errors."""
+
+    name: ClassVar[str] = "repeat_last"
+
+    def _mean(self, panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
+        values = np.tile(self.usual.mean, (len(origins.row), 1))
+        for channel in range(len(panel.channels)):
+            points = channel_points(panel, channel, origins)
+            known = points.exists
+            values[known, channel] = points.values[points.last[known]]
+        return np.repeat(values[:, None], origins.times.shape[1], axis=1)
+
+    def describe(self) -> dict[str, Any]:
+        """It has no settings of its own."""
+        return {}
+
+
+@final
+class RepeatLast(AbstractForecaster):
+    """Repeat the last measurement; a channel that was never measured has its training mean."""
+
+    name: ClassVar[str] = "repeat_last"
+    irregular: ClassVar[bool] = True
+    missing: ClassVar[bool] = True
+    controls: ClassVar[bool] = False
+    physics: ClassVar[bool] = False
+    Config: ClassVar[type[BaseModel]] = Config
+    Fitted: ClassVar[type[AbstractFitted]] = FittedRepeatLast
+
+    def __init__(self, system: System | None, config: Config):
+        self.system = system
+        self.config = config
+
+    @classmethod
+    def create(cls, system: System | None, settings: Mapping[str, Any]) -> RepeatLast:
+        """A forecaster from settings; of the system it takes the names of the controls."""
+        return cls(system, read_config(Config, settings, cls.name))
+
+    def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> FittedRepeatLast:
+        """Measure the errors, for the intervals."""
+        parts = training_parts(train, validation, self.system, self.config.horizon, seed)
+        fitted = FittedRepeatLast(**common_fields(parts.train))
+        return with_intervals(fitted, parts.train, fitted.check(parts.validation), parts.horizon)
+
+
+MODEL = RepeatLast

@@ -1,0 +1,109 @@
+"""A run's evaluation as one HTML file that needs nothing else: no scripts, fonts or network."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from importlib.resources import files
+from pathlib import Path
+
+from physsm._errors import RunError
+from physsm.report.contents import Contents
+from physsm.report.forecasts import forecasts_section, unknowns_section
+from physsm.report.markup import brief, count, escape, share
+from physsm.report.physics import physics_section
+from physsm.report.scores import best_row, scores_section
+from physsm.report.settings import settings_section
+from physsm.report.training import training_section
+
+# Should a text ever get past the escaping, the browser still loads and runs nothing.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def write_page(contents: Contents, path: Path) -> None:
+    """Render the page into a file: the whole of it or, if that fails, nothing."""
+    page = render_page(contents).encode()
+    unfinished = path.parent / f".physsm-{secrets.token_hex(8)}.tmp"
+    try:
+        try:
+            with unfinished.open("xb") as file:
+                file.write(page)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(unfinished, path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise RunError(f"{path}: the report cannot be written: {error.strerror}") from error
+
+
+def render_page(contents: Contents) -> str:
+    """The page as HTML text. The contents are trusted: `check_contents` checks them."""
+    title = escape(contents["title"])
+    css = (files("physsm.report") / "page.css").read_text(encoding="utf-8")
+    sections = [
+        _header(contents),
+        physics_section(contents["physics"]),
+        forecasts_section(contents),
+        unknowns_section(contents),
+        scores_section(contents),
+        training_section(contents["training"]),
+        settings_section(contents),
+        _warnings_section(contents["warnings"]),
+    ]
+    body = "\n".join(section for section in sections if section)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+{css}</style>
+</head>
+<body>
+{body}
+<footer>Made with physsm {escape(contents["version"])}, {escape(contents["created"])}.</footer>
+</body>
+</html>
+"""
+
+
+def _header(contents: Contents) -> str:
+    data = contents["data"]
+    facts = {
+        "Series": f"{data['series']:,}",
+        "Rows": f"{data['rows']:,}",
+        "Not measured": share(data["missing_share"]),
+        "Median gap": brief(data["median_gap"]),
+        "Channels": ", ".join(data["channels"]),
+        "Controls": ", ".join(data["controls"]) or "none",
+    }
+    entries = "\n".join(
+        f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items()
+    )
+    return f"""<header>
+<h1>{escape(contents["title"])}</h1>
+<p class=summary>{_summary(contents)}</p>
+<dl class=facts>
+{entries}
+</dl>
+</header>"""
+
+
+def _summary(contents: Contents) -> str:
+    """One line: the model, the series, the best row, and whether there are warnings."""
+    series = count(contents["data"]["series"], "series", "series")
+    text = f"{escape(contents['model'])} on {series}"
+    if best := best_row(contents["scores"]):
+        text += f"; best past the context: {escape(best['model'])}, MAE {brief(best['extrap_mae'])}"
+    if warnings := contents["warnings"]:
+        text += f'; <a href="#warnings">{count(len(warnings), "warning")}</a>'
+    return f"{text}."
+
+
+def _warnings_section(warnings: list[str]) -> str:
+    items = "\n".join(f"<li>{escape(warning)}</li>" for warning in warnings)
+    body = f"<ul class=warnings>\n{items}\n</ul>" if warnings else "<p>None.</p>"
+    return f"<section id=warnings>\n<h2>Warnings</h2>\n{body}\n</section>"

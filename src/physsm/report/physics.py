@@ -1,0 +1,66 @@
+"""The section about the equations: what was known, what was learned."""
+
+from __future__ import annotations
+
+import re
+
+from physsm.report.contents import Equation, Number, PhysicsPart, UnknownValue
+from physsm.report.markup import NOTHING, Column, escape, is_finite, number, share, table
+
+
+def physics_section(physics: PhysicsPart | None) -> str:
+    """Equations as written and as learned, and a table of the unknowns."""
+    if physics is None:
+        body = "<p>This model has no physics: all that it knows comes from the data.</p>"
+    else:
+        equations = "\n".join(_equation(equation) for equation in physics["equations"])
+        body = (
+            f"<div class=equations>\n{equations}\n</div>\n"
+            + _unknown_table(physics["unknowns"])
+            + f"\n<details>\n<summary>The physics text</summary>\n<pre>{escape(physics['text'])}"
+            "</pre>\n</details>"
+        )
+    return f"<section id=physics>\n<h2>What was known, what was learned</h2>\n{body}\n</section>"
+
+
+def _equation(equation: Equation) -> str:
+    # Escaping leaves question marks and names as they are.
+    written = re.sub(r"\?\w*", r"<span class=unknown>\g<0></span>", escape(equation["written"]))
+    return (
+        f"<dl class=equation><dt>as written</dt><dd><code>{written}</code></dd>"
+        f"<dt>as learned</dt><dd><code>{escape(equation['learned'])}</code></dd></dl>"
+    )
+
+
+def _unknown_table(unknowns: list[UnknownValue]) -> str:
+    if not unknowns:
+        return "<p>Nothing was left unknown.</p>"
+    columns = [
+        Column("Unknown"),
+        Column("Kind"),
+        Column("Value", is_number=True),
+        Column("Interval", is_number=True),
+        Column("Unit"),
+    ]
+    has_truth = any(unknown["true"] is not None for unknown in unknowns)
+    if has_truth:
+        columns += [Column("True value", is_number=True), Column("Relative error", is_number=True)]
+    rows = []
+    for unknown in unknowns:
+        row = [
+            f"<code>{escape(unknown['name'])}</code>",
+            unknown["kind"],
+            number(unknown["value"]),
+            f"{number(unknown['lower'])} to {number(unknown['upper'])}",
+            escape(unknown["unit"] or NOTHING),
+        ]
+        if has_truth:
+            row += [number(unknown["true"]), _relative_error(unknown["value"], unknown["true"])]
+        rows.append(row)
+    return table(columns, rows)
+
+
+def _relative_error(value: Number, true: Number) -> str:
+    if value is None or true is None or true == 0 or not (is_finite(value) and is_finite(true)):
+        return NOTHING
+    return share(abs(value / true - 1))
