@@ -141,7 +141,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """The times to forecast and the controls then, padded like a `Panel`; row k is the k-th time."""
+    """The times to forecast and the controls then, padded like a `Panel`."""
 
     times: Float[np.ndarray, "series steps"]
     controls: Float[np.ndarray, "series steps controls"]

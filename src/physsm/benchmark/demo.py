@@ -75,9 +75,7 @@ def run_demo(
         "gain": float(pendulum.gain[0]),
     }
     settings = {**fitted.describe()["config"], "seed": seed}
-    story = make_story(
-        "Driven pendulum", fitted, others, data.test, SIZES, rows, settings, truth
-    )
+    story = make_story("Driven pendulum", fitted, others, data.test, SIZES, rows, settings, truth)
     if folder is not None:
         fitted.save(folder)
     return Demo(rows, story["physics"]["unknowns"], story, time.perf_counter() - began)

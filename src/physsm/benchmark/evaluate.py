@@ -1,7 +1,7 @@
 """Scores: a fitted model and the classical rows on the same windows of one panel.
 
-`interp_*` is one step ahead inside the context, `extrap_*` the target after it. Errors are in units of
-each channel's standard deviation in the training part, so that channels can be averaged.
+`interp_*` is one step ahead inside the context, `extrap_*` the target after it. Errors are in units
+of each channel's standard deviation in the training part, so that channels can be averaged.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from physsm._errors import DataError
 from physsm._registry import find
 from physsm._values import Panel, Query
 from physsm.data.window import Sizes, cut_windows, windows
-from physsm.metrics.mae import METRIC as mean_absolute_error
-from physsm.metrics.mse import METRIC as mean_squared_error
+from physsm.metrics import mae, mse
 from physsm.models._base import AbstractFitted
 
 CLASSICAL = ("repeat_last", "line", "arx")
@@ -35,10 +34,10 @@ def fit_classical(train: Panel, validation: Panel, seed: int) -> dict[str, Abstr
 def evaluation_windows(panel: Panel, sizes: Sizes) -> tuple[Panel, Query, Panel]:
     """Histories, queries and targets; targets of one series do not overlap."""
     chosen = windows(panel, sizes.context, sizes.horizon, sizes.horizon)
-    if not chosen.count:
+    if not chosen.number:
         raise DataError(
-            f"no series is long enough to score: a target of {sizes.horizon} rows and two before it "
-            f"are needed, and the longest has {int(panel.lengths.max(initial=0))}"
+            f"no series is long enough to score: a target of {sizes.horizon} rows and two rows "
+            f"before it are needed, and the longest has {int(panel.lengths.max(initial=0))}"
         )
     return cut_windows(panel, chosen)
 
@@ -60,10 +59,10 @@ def score(
     is_measured = ~np.isnan(target.values)
     return {
         "model": model.name,
-        "interp_mae": mean_absolute_error(measured / unit, inside),
-        "interp_mse": mean_squared_error(measured / unit, inside),
-        "extrap_mae": mean_absolute_error(target.values / unit, future.mean / unit),
-        "extrap_mse": mean_squared_error(target.values / unit, future.mean / unit),
+        "interp_mae": mae.METRIC(measured / unit, inside),
+        "interp_mse": mse.METRIC(measured / unit, inside),
+        "extrap_mae": mae.METRIC(target.values / unit, future.mean / unit),
+        "extrap_mse": mse.METRIC(target.values / unit, future.mean / unit),
         "coverage": float(covered[is_measured].mean()) if is_measured.any() else None,
     }
 

@@ -1,8 +1,8 @@
 """One run: a model fitted to a table, kept in a folder with all that belongs to it.
 
 The folder holds `run.json` (what was asked for), `checkpoints/` while training, `model.json` and
-`model.safetensors`, `classical/` (the rows to compare with), `metrics.jsonl` (the training curve) and
-`evaluation.json` (what a report shows).
+`model.safetensors`, `classical/` (the rows to compare with), `metrics.jsonl` (the training curve)
+and `evaluation.json` (what a report shows).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from physsm.data.split import default_split
 from physsm.data.window import Sizes, default_sizes
 from physsm.models._base import AbstractFitted
 from physsm.models._store import load, save_model
-from physsm.models.phy_ssm.forecaster import FittedLatent, LatentForecaster
+from physsm.models.phy_ssm.fitted import FittedLatent
+from physsm.models.phy_ssm.forecaster import LatentForecaster
 from physsm.physics.system import System
 from physsm.training.checkpoint import make_folder, read_json, write_atomically, write_json
 from physsm.training.loop import Progress

@@ -14,7 +14,7 @@ from physsm._values import Forecast, Panel
 from physsm.benchmark.evaluate import Score, evaluation_windows
 from physsm.data.window import Sizes
 from physsm.models._base import AbstractFitted
-from physsm.models.phy_ssm.forecaster import FittedLatent, Unknowns
+from physsm.models.phy_ssm.fitted import FittedLatent, Unknowns
 from physsm.physics.explain import learned_equations, lifted_equations
 from physsm.physics.system import System
 
@@ -120,9 +120,7 @@ def _physics(
     learned = learned_equations(system.structure, values) if rows else written
     return {
         "text": system.text,
-        "equations": [
-            {"written": a, "learned": b} for a, b in zip(written, learned, strict=True)
-        ],
+        "equations": [{"written": a, "learned": b} for a, b in zip(written, learned, strict=True)],
         "unknowns": rows,
     }
 

@@ -11,7 +11,9 @@ from physsm.cli.output import show, show_json, show_plain
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    table: Annotated[Path, typer.Argument(help="Series to score on: a table like that of the fit.")],
+    table: Annotated[
+        Path, typer.Argument(help="Series to score on: a table like that of the fit.")
+    ],
     context: Annotated[int | None, typer.Option(help="Rows seen before a target.", min=2)] = None,
     horizon: Annotated[int | None, typer.Option(help="Rows of a target.", min=1)] = None,
     json: Json = False,

@@ -54,9 +54,7 @@ def fit(
         controls=wanted_controls,
         time_unit=time_unit,  # type: ignore[arg-type]
     )
-    request = Request(
-        model, _settings(config), None if structure is None else structure.text, seed
-    )
+    request = Request(model, _settings(config), None if structure is None else structure.text, seed)
     use_compile_cache()
     with training_bar(f"fitting {model}") as report:
         run = fit_run(request, panel, out, title=table.stem, resume=resume, report=report)

@@ -34,9 +34,7 @@ def forecast(
     use_compile_cache()
     fitted = load(run)
     history = fitted.check(table)
-    future = fitted.forecast(
-        history, times=times, horizon=horizon, coverage=coverage
-    )
+    future = fitted.forecast(history, times=times, horizon=horizon, coverage=coverage)
     frame = forecast_frame(future)
     write_table(frame, out)
     for warning in future.warnings:

@@ -16,7 +16,9 @@ def score_table(rows: Sequence[dict[str, Any]]) -> Table:
     table.add_column("model", no_wrap=True)
     for name in (*_SCORES, "coverage"):
         table.add_column(name.replace("_", " "), justify="right", no_wrap=True)
-    best = {name: min((r[name] for r in rows if r[name] is not None), default=None) for name in _SCORES}
+    best = {
+        name: min((r[name] for r in rows if r[name] is not None), default=None) for name in _SCORES
+    }
     for row in sorted(rows, key=lambda row: (row["extrap_mae"] is None, row["extrap_mae"])):
         cells = [_cell(row[name], row[name] == best[name]) for name in _SCORES]
         cover = row.get("coverage")

@@ -52,9 +52,9 @@ class Windows(NamedTuple):
         return Windows(*(field[chosen] for field in tuple(self)))  # type: ignore[index]
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         """The number of windows."""
-        return len(tuple(self)[0])
+        return len(self.series)
 
 
 class Batch(NamedTuple):
@@ -115,7 +115,7 @@ def shuffled_batches(
     """All windows in random order, in batches of `size`; the last batch is filled up with others
     of the same order, so that every batch has one shape.
     """
-    order = generator.permutation(chosen.count)
+    order = generator.permutation(chosen.number)
     missing = -len(order) % size
     order = np.concatenate([order, np.resize(order, missing)])
     for first in range(0, len(order), size):

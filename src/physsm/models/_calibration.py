@@ -8,14 +8,14 @@ coverage is the mean plus and minus that quantile times the spread.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 LEVELS = np.linspace(0, 1, 201)
-# For a Gaussian, until a calibration replaces it: |N(0, 1)| at the same levels, the last one finite.
-_GAUSSIAN_LAST = 4.0
+_GAUSSIAN_LAST = 4.0  # the last quantile of |N(0, 1)| is infinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +35,6 @@ class Calibration:
 
 def uncalibrated(channels: int) -> Calibration:
     """The factors of a Gaussian."""
-    from statistics import NormalDist
-
     inner = [NormalDist().inv_cdf((1 + level) / 2) for level in LEVELS[:-1]]
     row = np.minimum(np.array([*inner, _GAUSSIAN_LAST]), _GAUSSIAN_LAST)
     return Calibration(np.tile(row, (channels, 1)))

@@ -11,111 +11,33 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self, TypeVar, final
+from typing import Any, NamedTuple, TypeVar, final
 
 import numpy as np
 from jaxtyping import Float
 
 from physsm._errors import DataError, RunError
 from physsm._values import Panel, Query
+from physsm.data.scale import channel_moments
 from physsm.data.split import default_split
 from physsm.data.table import to_panel
+from physsm.data.window import default_sizes
 from physsm.models._base import AbstractFitted, Interface, Prediction
 from physsm.models._calibration import Calibration, calibrate, uncalibrated
 from physsm.models._past import Origins, channel_points, ends, next_rows, rolling
+from physsm.models._spread import SpreadByLead, spread_by_lead
 from physsm.physics.system import System
 
 _ORIGINS = 400  # behind the spread, and behind its calibration
 _BLOCK = 4096  # origins forecast at once
-_SMALLEST_SPREAD = 1e-9  # of the channel's scale: an interval must not have the width zero
-_FINE_LEADS = 8  # in median gaps; longer leads share bins that grow by an eighth
-_ENOUGH = 5  # errors in a bin
 
 
 @dataclass(frozen=True, eq=False)
 class Usual:
-    """Mean and standard deviation in training. That of a constant is its size, or 1 for zero."""
+    """Mean and scale of columns in training, as `data.scale` gives them."""
 
     mean: Float[np.ndarray, " columns"]
     scale: Float[np.ndarray, " columns"]
-
-
-def usual(cells: Float[np.ndarray, "rows columns"]) -> Usual:
-    """Of the cells that are not NaN; a column without any has mean 0 and scale 1."""
-    found = [_usual_of(column[~np.isnan(column)]) for column in cells.T]
-    mean, scale = np.array(found).reshape(-1, 2).T
-    return Usual(mean.copy(), scale.copy())
-
-
-def _usual_of(column: np.ndarray) -> tuple[float, float]:
-    size = float(np.abs(column).max(initial=0))
-    if size == 0:
-        return 0.0, 1.0
-    # Relative to the largest, so that the squares of huge numbers do not overflow.
-    mean, deviation = size * (column / size).mean(), size * (column / size).std()
-    return float(mean), float(deviation if deviation > 1e-9 * size else size)
-
-
-@dataclass(frozen=True, eq=False)
-class SpreadByLead:
-    """Root mean square errors at some leads, in units of the channel's scale; never decreasing.
-
-    Between these leads it is interpolated, before the first it is as there, and beyond the last
-    it grows with the square root of the lead, as the error of a random walk does.
-    """
-
-    leads: Float[np.ndarray, " bins"]
-    errors: Float[np.ndarray, "bins channels"]
-
-    def at(
-        self, lead: Float[np.ndarray, "origins steps channels"]
-    ) -> Float[np.ndarray, "origins steps channels"]:
-        """At given leads; for NaN (a channel that was never measured) at least the scale."""
-        unknown = np.isnan(lead)
-        known = np.where(unknown, self.leads[-1], lead)
-        inside = np.stack(
-            [np.interp(known[..., k], self.leads, row) for k, row in enumerate(self.errors.T)], -1
-        )
-        grown = inside * np.sqrt(np.maximum(known / self.leads[-1], 1))
-        return np.where(unknown, np.maximum(grown, 1), grown)
-
-
-def spread_by_lead(
-    error: Float[np.ndarray, "origins steps channels"],
-    lead: Float[np.ndarray, "origins steps channels"],
-    gap: float,
-) -> SpreadByLead:
-    """From errors (NaN: not measured) in units of the scale. Leads are binned in median gaps."""
-    seen = ~np.isnan(error) & ~np.isnan(lead)
-    place = _bins(np.where(seen, lead, gap) / gap)
-    count = int(place.max(initial=0)) + 1
-    everywhere = np.bincount(place[seen], minlength=count)
-    centres = np.bincount(place[seen], lead[seen], minlength=count) / np.maximum(everywhere, 1)
-    used = everywhere > 0
-    if not used.any():
-        return SpreadByLead(np.array([gap]), np.ones((1, error.shape[-1])))
-    columns = []
-    for k in range(error.shape[-1]):
-        mine = seen[..., k]
-        number = np.bincount(place[mine, k], minlength=count)
-        square = np.bincount(place[mine, k], error[mine, k] ** 2, minlength=count)
-        enough = number >= min(_ENOUGH, number.max())
-        enough &= number > 0
-        if not enough.any():
-            columns.append(np.ones(int(used.sum())))
-            continue
-        root = np.sqrt(square[enough] / number[enough])
-        filled = np.interp(centres[used], centres[enough], root)
-        columns.append(np.maximum.accumulate(np.maximum(filled, _SMALLEST_SPREAD)))
-    return SpreadByLead(centres[used], np.stack(columns, -1))
-
-
-def _bins(gaps_ahead: np.ndarray) -> np.ndarray:
-    """The bin of each lead: one per gap at first, then in steps of an eighth."""
-    fine = np.rint(gaps_ahead)
-    coarse = np.log(np.maximum(gaps_ahead, _FINE_LEADS) / _FINE_LEADS) / np.log(1.125)
-    place = np.where(fine <= _FINE_LEADS, fine, _FINE_LEADS + 1 + np.floor(coarse))
-    return place.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -179,11 +101,11 @@ class AbstractClassical(AbstractFitted):
         interface: Interface,
         calibration: Calibration,
         source: str,
-    ) -> Self:
+    ) -> AbstractClassical:
         """The inverse of `describe` and `arrays`."""
         channels = len(interface.channels)
         leads = stored(arrays, "leads", (None,), source)
-        return cls(
+        restored = cls(
             interface=interface,
             calibration=calibration,
             usual=Usual(
@@ -193,6 +115,9 @@ class AbstractClassical(AbstractFitted):
             spread=SpreadByLead(leads, stored(arrays, "errors", (len(leads), channels), source)),
             **cls._own_fields(description, arrays, interface, source),
         )
+        if description.keys() != restored.describe().keys():
+            raise RunError(f"{source} does not hold this model: it says {', '.join(description)}")
+        return restored
 
     @classmethod
     def _own_fields(
@@ -249,27 +174,26 @@ def training_parts(
 ) -> Parts:
     """The training panel and a validation table, split off if none was given.
 
-    A data frame has the controls of the physics. The default horizon is a quarter of the median
-    series, at most 100 rows.
+    A data frame has the controls of the physics. By default the horizon and the split are those
+    of the models with windows.
     """
     if isinstance(train, Panel) or system is None:
         panel = to_panel(train)
     else:
         panel = to_panel(train, controls=list(system.controls))
-    quarter = max(1, int(np.median(panel.lengths)) // 4)
-    horizon = horizon or min(100, quarter)
+    sizes = default_sizes(panel)
     if validation is None:
-        panel, validation = default_split(panel, seed, max(2, min(horizon, quarter)))
-    return Parts(panel, validation, horizon)
+        panel, validation = default_split(panel, seed, sizes.context + sizes.horizon)
+    return Parts(panel, validation, horizon or sizes.horizon)
 
 
 def common_fields(train: Panel) -> dict[str, Any]:
     """The fields of every classical model before its intervals are known."""
     channels = len(train.channels)
     return {
-        "interface": Interface(train.channels, train.control_names, train.layout, train.median_gap),
+        "interface": Interface.of(train),
         "calibration": uncalibrated(channels),
-        "usual": usual(train.values.reshape(-1, channels)),
+        "usual": Usual(*channel_moments(train)),
         "spread": SpreadByLead(np.array([train.median_gap]), np.ones((1, channels))),
     }
 

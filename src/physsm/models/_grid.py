@@ -29,7 +29,8 @@ class LookBack(NamedTuple):
 
     def rows(self) -> Float[np.ndarray, "origins features"]:
         """One row for each origin, the latest first: channels, controls, channels, ..."""
-        return np.concatenate([self.x, self.u], 2).reshape(len(self.x), -1)
+        both = np.concatenate([self.x, self.u], 2)
+        return both.reshape(len(both), both.shape[1] * both.shape[2])
 
 
 def look_back(

@@ -1,7 +1,7 @@
 """A fitted model as a folder: `model.json` and `model.safetensors`.
 
-Nothing in them executes when they are read. `model.json` has the format's version, the model's name,
-its description, the columns, and the calibration; a file from a newer format is refused by name.
+Nothing in them executes when they are read. `model.json` has the format's version, the model's
+name, its description, the columns and the calibration; a newer format is refused by name.
 """
 
 from __future__ import annotations

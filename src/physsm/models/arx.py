@@ -21,6 +21,7 @@ from jaxtyping import Float
 from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._values import Panel
+from physsm.data.scale import control_moments
 from physsm.models._base import AbstractFitted, AbstractForecaster, Interface, read_config
 from physsm.models._classical import (
     AbstractClassical,
@@ -29,7 +30,6 @@ from physsm.models._classical import (
     squared_errors,
     stored,
     training_parts,
-    usual,
     with_intervals,
 )
 from physsm.models._grid import ROUNDING, ControlPath, LookBack, known_lags, look_ahead, look_back
@@ -48,7 +48,7 @@ class Config(BaseModel):
       over `horizon` rows of the validation part is taken. Lags that the training series are too
       short for, or with more than 500 features, are not tried, except the smallest.
     - `horizon`: rows ahead that count in validation and behind the intervals; by default a quarter
-      of the median series, at most 100.
+      of the median series (with fewer than five series a twelfth), at most 100.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -206,7 +206,7 @@ def _without_recurrence(train: Panel, lags: int) -> FittedArx:
         **fields,
         ridge=1.0,
         weights={lags: np.zeros((_width(lags, channels, controls), channels))},
-        usual_controls=usual(train.controls[valid]),
+        usual_controls=Usual(*control_moments(train)),
         low=low,
         high=high,
     )

@@ -29,7 +29,7 @@ class Config(BaseModel):
     """- `points`: how many of the last measurements the line may go through; for each channel the
       number with the least squared error in validation is taken.
     - `horizon`: rows ahead that count in validation and behind the intervals; by default a quarter
-      of the median series, at most 100.
+      of the median series (with fewer than five series a twelfth), at most 100.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -23,8 +23,8 @@ from physsm.physics.system import System
 
 
 class Config(BaseModel):
-    """`horizon`: rows ahead behind the intervals; by default a quarter of the median series, at
-    most 100.
+    """`horizon`: rows ahead behind the intervals; by default a quarter of the median series (with
+    fewer than five series a twelfth), at most 100.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

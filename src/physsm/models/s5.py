@@ -1,7 +1,7 @@
 """S5 without physics: the network of Phy-SSM with a free transition, as in the paper's ablation.
 
-The encoder infers a latent at each row, an S5 stack over latents and controls predicts the next one,
-and a perceptron decodes it; forecasts feed predictions back.
+The encoder infers a latent at each row, an S5 stack over latents and controls predicts the next
+one, and a perceptron decodes it; forecasts feed predictions back.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any, ClassVar, final
 
 from physsm.models._base import read_config
 from physsm.models.phy_ssm.config import Config, preset_settings
-from physsm.models.phy_ssm.forecaster import FittedLatent, LatentForecaster
+from physsm.models.phy_ssm.fitted import FittedLatent
+from physsm.models.phy_ssm.forecaster import LatentForecaster
 from physsm.physics.system import System
 
 LATENT = 16
@@ -30,7 +31,7 @@ class S5Forecaster(LatentForecaster):
 
     name: ClassVar[str] = "s5"
     physics: ClassVar[bool] = False
-    Fitted: ClassVar[type[FittedS5]] = FittedS5
+    Fitted = FittedS5
 
     def __init__(self, preset: str = "default", **settings: Any):
         chosen = preset_settings(preset, {"latent": LATENT, "lambda": 0.0, **settings})  # type: ignore[arg-type]

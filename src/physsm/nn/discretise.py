@@ -12,6 +12,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from physsm.nn.trigonometry import half_angle
+
 
 class Complex(NamedTuple):
     """A complex array as two real ones."""
@@ -24,6 +26,14 @@ class Complex(NamedTuple):
         return Complex(
             self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re
         )
+
+    def plus(self, other: Complex) -> Complex:
+        """The sum."""
+        return Complex(self.re + other.re, self.im + other.im)
+
+    def at(self, i: int) -> Complex:
+        """One element along the first axis."""
+        return Complex(self.re[i], self.im[i])
 
     @property
     def conjugate(self) -> Complex:
@@ -47,9 +57,10 @@ def zero_order_hold(rate: Complex, step: Float[Array, "*shape"]) -> Discrete:
     Differences are formed without cancellation, so steps may be tiny; λ itself must not be zero.
     A step of zero changes nothing: factor 1, gain 0.
     """
-    x, y = rate.re * step, rate.im * step
-    size, sine, half_sine = jnp.exp(x), jnp.sin(y), jnp.sin(y / 2)
-    versine = 2 * half_sine**2  # 1 - cos(y)
+    x = rate.re * step
+    half_sine, half_cosine = half_angle(rate.im * step)
+    size, sine = jnp.exp(x), 2 * half_sine * half_cosine
+    versine = 2 * half_sine**2  # 1 - cosine
     factor = Complex(size * (1 - versine), size * sine)
     minus_one = Complex(jnp.expm1(x) * (1 - versine) - versine, size * sine)
     square = rate.re**2 + rate.im**2

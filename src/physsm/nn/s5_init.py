@@ -1,8 +1,8 @@
 """Where S5 starts: the normal part of the HiPPO-LegS matrix, diagonalised.
 
-LegS keeps the history of a signal as Legendre coefficients. Its matrix is A = S - P Pᵀ with S normal,
-so S has orthogonal eigenvectors; S5 starts from S. Eigenvalues come in conjugate pairs, and a real signal
-needs only one of each pair, with twice the real part at the output.
+LegS keeps the history of a signal as Legendre coefficients. Its matrix is A = S - P Pᵀ with S
+normal, so S has orthogonal eigenvectors; S5 starts from S. Eigenvalues come in conjugate pairs, and
+a real signal needs only one of each pair, with twice the real part at the output.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float64
 
 
 class Diagonalised(NamedTuple):
-    """S = V diag(rate) V⁻¹, half of the eigenvalues (positive imaginary part) and eigenvectors.
+    """S = V diag(rate) V⁻¹: half of the eigenvalues (positive imaginary part), their vectors."""
 
-    Shapes: `rate` (n/2,), `vectors` (n, n/2), both complex.
-    """
+    rate_re: Float64[np.ndarray, " half"]
+    rate_im: Float64[np.ndarray, " half"]
+    vectors_re: Float64[np.ndarray, "n half"]
+    vectors_im: Float64[np.ndarray, "n half"]
 
-    rate: np.ndarray
-    vectors: np.ndarray
 
-
-def legs_normal(size: int) -> np.ndarray:
+def legs_normal(size: int) -> Float64[np.ndarray, "n n"]:
     """The normal part S = A + P Pᵀ of the LegS matrix: -1/2 on the diagonal, else antisymmetric."""
     n = np.arange(size)
     root = np.sqrt(2 * n + 1)
@@ -39,5 +39,6 @@ def diagonalise(size: int) -> Diagonalised:
     skew = (S - S.T) / 2
     imaginary, vectors = np.linalg.eigh(-1j * skew)
     keep = imaginary > 0
-    rate = np.mean(np.diag(S)) + 1j * imaginary[keep]
-    return Diagonalised(rate, vectors[:, keep])
+    half = vectors[:, keep]
+    real = np.full(size // 2, np.mean(np.diag(S)))
+    return Diagonalised(real, imaginary[keep], np.real(half), np.imag(half))

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 @jax.custom_vjp
 def solve(A: Float[Array, "d d"], b: Float[Array, " d"]) -> Float[Array, " d"]:
-    """x with A x = b, by Gaussian elimination with partial pivoting on equilibrated rows.
+    """The x with A x = b, by Gaussian elimination with partial pivoting on equilibrated rows.
 
     A singular matrix gives infinities or NaN, as in NumPy's division by zero.
     """

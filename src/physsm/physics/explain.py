@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import sympy as sp

@@ -46,11 +46,11 @@ class TrainingSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    steps: int = Field(1500, ge=1)
-    epochs: int | None = Field(None, ge=1)
-    batch_size: int = Field(32, ge=1)
-    validations: int = Field(30, ge=1)
-    early_stop: int | None = Field(None, ge=1)
+    steps: int = Field(default=1500, ge=1)
+    epochs: int | None = Field(default=None, ge=1)
+    batch_size: int = Field(default=32, ge=1)
+    validations: int = Field(default=30, ge=1)
+    early_stop: int | None = Field(default=None, ge=1)
     optimiser: OptimiserSettings = OptimiserSettings()
 
     def number_of_epochs(self, batches: int) -> int:
@@ -61,7 +61,9 @@ class TrainingSettings(BaseModel):
 class Loss(Protocol):
     """The loss of a batch. `progress` runs from 0 to 1 over the training."""
 
-    def __call__(self, params: PyTree, batch: Any, key: Array, progress: Array) -> Array: ...
+    def __call__(self, params: PyTree, batch: Any, key: Array, progress: Array) -> Array:
+        """One number."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -116,10 +118,6 @@ class _Position:
     factor: float = 1.0
     seconds: float = 0.0
     curve: list[dict[str, float | int | None]] = field(default_factory=list)
-
-
-class Interrupted(KeyboardInterrupt):
-    """Training was interrupted after its last checkpoint was written."""
 
 
 def train(

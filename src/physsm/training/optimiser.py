@@ -24,13 +24,13 @@ class OptimiserSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    learning_rate: float = Field(3e-3, gt=0)
+    learning_rate: float = Field(default=3e-3, gt=0)
     schedule: Schedule = "one_cycle"
-    warm_up: float = Field(0.1, ge=0, lt=1)
-    patience: int = Field(100, ge=1)
-    weight_decay: float = Field(0.0, ge=0)
-    clip_norm: float | None = Field(1.0, gt=0)
-    constants_speed: float = Field(10.0, gt=0)
+    warm_up: float = Field(default=0.1, ge=0, lt=1)
+    patience: int = Field(default=100, ge=1)
+    weight_decay: float = Field(default=0.0, ge=0)
+    clip_norm: float | None = Field(default=1.0, gt=0)
+    constants_speed: float = Field(default=10.0, gt=0)
 
 
 # Parameters by the name of their field: what decay would harm, and physical constants.

@@ -15,9 +15,14 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from physsm.models.phy_ssm.network import Boundary, Network, Observations, Observed, Rollout
-
-TIME_FIRST = Observed(posterior=1, z_ext=1, theta=1, predicted=1, boundary=0)  # type: ignore[arg-type]
+from physsm.models.phy_ssm.network import (
+    TIME_FIRST,
+    Boundary,
+    Network,
+    Observations,
+    Observed,
+    Rollout,
+)
 
 
 class Spread(NamedTuple):
@@ -97,8 +102,7 @@ def advance_rows(
     network: Network, z_ext: Array, theta: Array, u: Array, u_next: Array, gaps: Array
 ) -> Array:
     """States a gap after (or before, if negative) given ones, all as one flat batch."""
-    after = jax.vmap(network.unit.advance)(z_ext, theta, u, u_next, gaps)
-    return after
+    return jax.vmap(network.unit.advance)(z_ext, theta, u, u_next, gaps)
 
 
 @eqx.filter_jit

@@ -19,9 +19,9 @@ class Stack(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    width: int | None = Field(32, ge=1)
-    states: int = Field(32, ge=2, multiple_of=2)
-    depth: int = Field(2, ge=1)
+    width: int | None = Field(default=32, ge=1)
+    states: int = Field(default=32, ge=2, multiple_of=2)
+    depth: int = Field(default=2, ge=1)
 
 
 class Perceptron(BaseModel):
@@ -29,8 +29,8 @@ class Perceptron(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    width: int = Field(64, ge=1)
-    layers: int = Field(2, ge=0)
+    width: int = Field(default=64, ge=1)
+    layers: int = Field(default=2, ge=0)
 
 
 class Config(BaseModel):
@@ -58,16 +58,16 @@ class Config(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    context: int | None = Field(None, ge=2)
-    horizon: int | None = Field(None, ge=1)
-    stride: int | None = Field(None, ge=1)
+    context: int | None = Field(default=None, ge=2)
+    horizon: int | None = Field(default=None, ge=1)
+    stride: int | None = Field(default=None, ge=1)
     encoder: Stack = Stack(width=32, states=32, depth=3)
     encoder_perceptron: Perceptron = Perceptron(width=64, layers=2)
     decoder_perceptron: Perceptron = Perceptron(width=64, layers=2)
-    latent: int | None = Field(None, ge=1)
+    latent: int | None = Field(default=None, ge=1)
     unit: Stack = Stack(width=32, states=32, depth=2)
     unknown_network: Literal["s5", "mlp"] = "s5"
-    unknown_hidden: int = Field(32, ge=1)
+    unknown_hidden: int = Field(default=32, ge=1)
     discretisation: Discretisation = "zoh"
     skip: Skip = "raw"
     physical_units: bool = True
@@ -75,13 +75,13 @@ class Config(BaseModel):
     control_hold: Literal["start", "mean"] = "start"
     correct: bool = True
     relift: bool = True
-    hide: float = Field(0.1, ge=0, lt=1)
-    beta: float = Field(1e-3, ge=0)
-    lambda_: float = Field(0.1, ge=0, alias="lambda")
+    hide: float = Field(default=0.1, ge=0, lt=1)
+    beta: float = Field(default=1e-3, ge=0)
+    lambda_: float = Field(default=0.1, ge=0, alias="lambda")
     regulariser: Literal["euclidean", "cosine", "chebyshev"] = "euclidean"
-    anneal: float = Field(0.2, ge=0, le=1)
-    curriculum: float = Field(0.5, ge=0, le=1)
-    samples: int = Field(64, ge=2)
+    anneal: float = Field(default=0.2, ge=0, le=1)
+    curriculum: float = Field(default=0.5, ge=0, le=1)
+    samples: int = Field(default=64, ge=2)
     training: TrainingSettings = TrainingSettings()
 
 

@@ -6,7 +6,7 @@ unit goes on from its own predictions (rollout).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -62,6 +62,10 @@ class Observed(NamedTuple):
     theta: Float[Array, "steps features"]
     predicted: Float[Array, "before d"]
     boundary: Boundary
+
+
+# How a batch of `Observed` is laid out: time first, then the series.
+TIME_FIRST: Any = Observed(posterior=1, z_ext=1, theta=1, predicted=1, boundary=0)  # type: ignore[arg-type]
 
 
 class Rollout(NamedTuple):

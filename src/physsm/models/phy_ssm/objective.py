@@ -15,7 +15,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from physsm.data.window import Batch
-from physsm.models.phy_ssm.network import Network, Observations, Observed
+from physsm.models.phy_ssm.network import TIME_FIRST, Network, Observations, Observed
 from physsm.nn.gaussian import kl
 
 
@@ -31,26 +31,23 @@ def predict(
     network: Network, batch: Batch, context: int, key: PRNGKeyArray | None
 ) -> tuple[Observed, Float[Array, "predicted batch channels"]]:
     """The observed part of each series and all predicted rows, 1 to the last, decoded."""
-    batch = _as_arrays(batch, network.dtype)
-    rows = Observations(batch.last, batch.seen, batch.controls, batch.gaps)
-    past = jax.tree.map(lambda leaf: leaf[:context], rows)
-    size = batch.gaps.shape[1]
+    rows = as_arrays(batch, network.dtype)
+    shown = Observations(rows.last, rows.seen, rows.controls, rows.gaps)
+    past = jax.tree.map(lambda leaf: leaf[:context], shown)
+    size = rows.gaps.shape[1]
     if key is None:
         observed = jax.vmap(
-            lambda rows: network.observe(rows, None), in_axes=1, out_axes=_OBSERVED_AXES
+            lambda rows: network.observe(rows, None), in_axes=1, out_axes=TIME_FIRST
         )(past)
     else:
-        observed = jax.vmap(network.observe, in_axes=(1, 0), out_axes=_OBSERVED_AXES)(
+        observed = jax.vmap(network.observe, in_axes=(1, 0), out_axes=TIME_FIRST)(
             past, jr.split(key, size)
         )
     future = jax.vmap(network.rollout, in_axes=(0, 1, 1), out_axes=1)(
-        observed.boundary, batch.controls[context:], batch.gaps[context:]
+        observed.boundary, rows.controls[context:], rows.gaps[context:]
     )
     states = jnp.concatenate([observed.predicted, future.z_ext])
     return observed, network.decode(states)
-
-
-_OBSERVED_AXES: Any = Observed(posterior=1, z_ext=1, theta=1, predicted=1, boundary=0)  # type: ignore[arg-type]
 
 
 def losses(
@@ -65,21 +62,21 @@ def losses(
     `reach` is the share of the target that counts, from its start.
     """
     observed, predicted = predict(network, batch, context, key)
-    batch = _as_arrays(batch, network.dtype)
-    weight = batch.observed[1:] * batch.valid[:-1, :, None]
+    rows = as_arrays(batch, network.dtype)
+    weight = rows.observed[1:] * rows.valid[:-1, :, None]
     ahead = jnp.arange(1 - context, len(weight) + 1 - context)
     counted = ahead <= jnp.ceil(reach * (len(weight) + 1 - context))
     weight = weight * counted[:, None, None].astype(weight.dtype)
-    square = (predicted - batch.values[1:]) ** 2 * weight
+    square = (predicted - rows.values[1:]) ** 2 * weight
     count = jnp.maximum(weight.sum((0, 1)), 1)
     reconstruction = (square.sum((0, 1)) / count).sum()
-    rows = batch.valid[: context - 1] * batch.valid[1:context]
+    pairs = rows.valid[: context - 1] * rows.valid[1:context]
     later = jax.tree.map(lambda leaf: leaf[1:], observed.posterior)
     divergence = kl(later, network.prior(observed.predicted))
     return Losses(
         reconstruction,
-        _row_mean(divergence.mean(-1), rows),
-        _row_mean(_distance(network, observed.z_ext[1:], observed.predicted), rows),
+        _row_mean(divergence.mean(-1), pairs),
+        _row_mean(_distance(network, observed.z_ext[1:], observed.predicted), pairs),
     )
 
 
@@ -114,5 +111,6 @@ def _row_mean(values: Array, weight: Array) -> Array:
     return (values * weight).sum() / jnp.maximum(weight.sum(), 1)
 
 
-def _as_arrays(batch: Batch, dtype: jnp.dtype) -> Any:
+def as_arrays(batch: Batch, dtype: jnp.dtype) -> Any:
+    """A batch in the network's precision."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), batch)

@@ -6,8 +6,9 @@ that it can be stored as JSON.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -43,6 +44,11 @@ class Plan:
     state_offset: Numbers = ()
     extended_scale: Numbers = ()
     unknown_size: Numbers = ()
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Plan:
+        """The inverse of `dataclasses.asdict`, after a way through JSON."""
+        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in content.items()})
 
     def scale(self, panel: Panel) -> Panel:
         """The panel with scaled channels and times; controls stay in their units."""

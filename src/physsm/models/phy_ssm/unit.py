@@ -1,8 +1,9 @@
 """The Phy-SSM unit: equations with learned unknowns, taken one implicit step at a time.
 
-A unit has two halves. `features` reads the states and controls so far and carries the states of its
-S5 stack; its output is the vector of unknowns, theta. `advance` takes the extended state over one gap
-with that theta. Both take one sample; states are scaled and gaps in the plan's unit of time.
+A unit has two halves. `features` reads the states and controls so far and carries the states of
+its S5 stack; its output is the vector of unknowns, theta. `advance` takes the extended state over
+one gap with that theta. Both take one sample; states are scaled and gaps in the plan's unit of
+time.
 """
 
 from __future__ import annotations
@@ -236,7 +237,7 @@ def _scaled_bounds(system: System, plan: Plan) -> list[Bounds]:
 
 
 def _start(bounds: Bounds) -> float:
-    """The raw value of a constant before training: nearly no effect, or the middle of an interval."""
+    """The raw value of a constant before training: nearly no effect, or an interval's middle."""
     if bounds.lower is not None and bounds.upper is not None:
         return 0.0
     near = _START + bounds.lower if bounds.lower is not None else 0.0

@@ -1,0 +1,77 @@
+"""What is trained: windows of the training part, the objective, and the validation loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array
+
+from physsm._errors import DataError
+from physsm._values import Panel
+from physsm.data.window import (
+    Batch,
+    Sizes,
+    Windows,
+    gather,
+    shuffled_batches,
+    windows,
+)
+from physsm.models.phy_ssm.config import Config
+from physsm.models.phy_ssm.network import Network
+from physsm.models.phy_ssm.objective import losses, objective
+from physsm.training.loop import Task
+
+
+def make_task(
+    network: Network, train: Panel, held_out: Panel, sizes: Sizes, config: Config
+) -> Task:
+    """The task of training a network on scaled panels."""
+    chosen = long_enough_windows(train, sizes, "training")
+    size = min(config.training.batch_size, chosen.number)
+
+    def batches(epoch: int, generator: np.random.Generator) -> Iterator[Batch]:
+        hide = (config.hide, generator) if config.hide else None
+        for part in shuffled_batches(chosen, size, generator):
+            yield gather(train, part, sizes.context, sizes.horizon, 1.0, hide)
+
+    @eqx.filter_jit
+    def reconstruction(network: Network, batch: Batch) -> Array:
+        return losses(network, batch, sizes.context, None).reconstruction
+
+    held_out_windows = long_enough_windows(
+        held_out, replace(sizes, stride=sizes.horizon), "validation"
+    )
+    parts = list(_even_parts(held_out_windows, 64))
+
+    def validate(network: Network) -> float:
+        values = [
+            float(reconstruction(network, gather(held_out, p, sizes.context, sizes.horizon, 1.0)))
+            for p in parts
+        ]
+        return float(np.average(values, weights=[part.number for part in parts]))
+
+    def loss(params: Network, batch: Batch, key: Array, progress: Array) -> Array:
+        return objective(params, batch, sizes.context, key, progress)
+
+    return Task(network, loss, batches, -(-chosen.number // size), validate)
+
+
+def long_enough_windows(panel: Panel, sizes: Sizes, what: str) -> Windows:
+    """The windows of a panel; an error if there are none."""
+    found = windows(panel, sizes.context, sizes.horizon, sizes.stride)
+    if not found.number:
+        raise DataError(
+            f"no {what} series is long enough: a window needs at least two rows and a target of "
+            f"{sizes.horizon}, and the longest series has {int(panel.lengths.max(initial=0))} rows",
+            hint="give longer series, or set a smaller horizon",
+        )
+    return found
+
+
+def _even_parts(chosen: Windows, largest: int) -> Iterator[Windows]:
+    count = -(-chosen.number // largest)
+    for part in np.array_split(np.arange(chosen.number), count):
+        yield chosen[part]
