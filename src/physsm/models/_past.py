@@ -109,7 +109,7 @@ def _points(times: np.ndarray, values: np.ndarray, known: np.ndarray, origins: O
     count = np.cumsum(known).reshape(known.shape)
     before = np.concatenate([[0], count[:-1, -1]])
     return Points(
-        times[known], values[known], before[origins.series], count[origins.series, -1]
+        times[known], values[known], before[origins.series], count[origins.series, origins.row]
     )
 
 

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 
 from physsm.nn.discretise import DISCRETISATIONS, Complex, Discrete
 
-Packed = Float[Array, "... 2p"]
+Packed = Float[Array, "... p2"]
 
 
 def unpack(packed: Packed) -> Complex:
@@ -36,12 +36,12 @@ def pack(value: Complex) -> Packed:
 
 def advance(
     method: str,
-    rate: Float[Array, " 2p"],
+    rate: Float[Array, " p2"],
     log_step: Float[Array, " p"],
     gap: Float[Array, ""],
-    b: Float[Array, " 2p"],
-    x: Float[Array, " 2p"],
-) -> Float[Array, " 2p"]:
+    b: Float[Array, " p2"],
+    x: Float[Array, " p2"],
+) -> Float[Array, " p2"]:
     """One step of the recurrence."""
     factor, gain = _discretise(method, rate, log_step, gap)
     return pack(factor.times(unpack(x)).plus(gain.times(unpack(b))))
@@ -50,12 +50,12 @@ def advance(
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def recur(
     method: str,
-    rate: Float[Array, " 2p"],
+    rate: Float[Array, " p2"],
     log_step: Float[Array, " p"],
     gaps: Float[Array, " steps"],
-    b: Float[Array, "steps 2p"],
-    start: Float[Array, " 2p"],
-) -> Float[Array, "steps 2p"]:
+    b: Float[Array, "steps p2"],
+    start: Float[Array, " p2"],
+) -> Float[Array, "steps p2"]:
     """All states of the recurrence from `start`, the state before the first step.
 
     `method` names a discretisation, `rate` is λ, and the length of step i for state p is
@@ -99,7 +99,7 @@ def _discretise(method: str, rate: Array, log_step: Array, gap: Array) -> Discre
 
 def _accumulate(
     factor: Complex, added: Complex, start: Complex, reverse: bool = False
-) -> Float[Array, "steps 2p"]:
+) -> Float[Array, "steps p2"]:
     """x[i] = factor[i]*x[i-1] + added[i] for all i, or from the last to the first."""
     return lax.platform_dependent(
         factor,
@@ -112,7 +112,7 @@ def _accumulate(
 
 def accumulate_in_order(
     factor: Complex, added: Complex, start: Complex, reverse: bool
-) -> Float[Array, "steps 2p"]:
+) -> Float[Array, "steps p2"]:
     """One step after the other."""
 
     def body(x: Array, inputs: tuple[Complex, Complex]) -> tuple[Array, Array]:
@@ -125,7 +125,7 @@ def accumulate_in_order(
 
 def accumulate_at_once(
     factor: Complex, added: Complex, start: Complex, reverse: bool
-) -> Float[Array, "steps 2p"]:
+) -> Float[Array, "steps p2"]:
     """As an associative scan over all steps."""
     first = -1 if reverse else 0
     carried = factor.at(first).times(start)

@@ -28,13 +28,13 @@ _LARGEST_RATE = -1e-4  # real parts stay below: a rollout must not grow by itsel
 class S5(eqx.Module):
     """x' = Λx + Bu, y = 2 Re(Cx) + Du, with Λ from HiPPO and one learned time step per state.
 
-    States come in conjugate pairs of which one half is kept: `states` = 2p real numbers.
+    States come in conjugate pairs of which one half is kept: `states` = p2 = 2p real numbers.
     """
 
-    rate: Float[Array, " 2p"]
+    rate: Float[Array, " p2"]
     log_step: Float[Array, " p"]
-    B: Float[Array, "2p width"]
-    C: Float[Array, "width 2p"]
+    B: Float[Array, "p2 width"]
+    C: Float[Array, "width p2"]
     D: Float[Array, " width"]
     discretisation: Discretisation = eqx.field(static=True)
 
@@ -58,8 +58,8 @@ class S5(eqx.Module):
         self,
         u: Float[Array, "steps width"],
         gaps: Float[Array, " steps"],
-        state: Float[Array, " 2p"],
-    ) -> tuple[Float[Array, "steps width"], Float[Array, " 2p"]]:
+        state: Float[Array, " p2"],
+    ) -> tuple[Float[Array, "steps width"], Float[Array, " p2"]]:
         """Outputs for a sequence, and the state after it. `gaps[i]` is the time before step i."""
         states: Array = recur(  # type: ignore[assignment]
             self.discretisation, self._stable_rate(), self.log_step, gaps, u @ self.B.T, state
@@ -67,15 +67,15 @@ class S5(eqx.Module):
         return states @ self.C.T + self.D[None] * u, states[-1]
 
     def step(
-        self, u: Float[Array, " width"], gap: Float[Array, ""], state: Float[Array, " 2p"]
-    ) -> tuple[Float[Array, " width"], Float[Array, " 2p"]]:
+        self, u: Float[Array, " width"], gap: Float[Array, ""], state: Float[Array, " p2"]
+    ) -> tuple[Float[Array, " width"], Float[Array, " p2"]]:
         """The same for one step."""
         state = advance(
             self.discretisation, self._stable_rate(), self.log_step, gap, self.B @ u, state
         )
         return self.C @ state + self.D * u, state
 
-    def _stable_rate(self) -> Float[Array, " 2p"]:
+    def _stable_rate(self) -> Float[Array, " p2"]:
         half = self.rate.shape[0] // 2
         return jnp.concatenate([jnp.minimum(self.rate[:half], _LARGEST_RATE), self.rate[half:]])
 
@@ -112,16 +112,16 @@ class S5Block(eqx.Module):
         self,
         x: Float[Array, "steps width"],
         gaps: Float[Array, " steps"],
-        state: Float[Array, " 2p"],
-    ) -> tuple[Float[Array, "steps width"], Float[Array, " 2p"]]:
+        state: Float[Array, " p2"],
+    ) -> tuple[Float[Array, "steps width"], Float[Array, " p2"]]:
         """Outputs for a sequence, and the S5 state after it."""
         normal = _normalise(x, self.norms[0])
         y, state = self.s5(normal, gaps, state)
         return self._after_s5(x, normal, y), state
 
     def step(
-        self, x: Float[Array, " width"], gap: Float[Array, ""], state: Float[Array, " 2p"]
-    ) -> tuple[Float[Array, " width"], Float[Array, " 2p"]]:
+        self, x: Float[Array, " width"], gap: Float[Array, ""], state: Float[Array, " p2"]
+    ) -> tuple[Float[Array, " width"], Float[Array, " p2"]]:
         """The same for one step."""
         normal = _normalise(x, self.norms[0])
         y, state = self.s5.step(normal, gap, state)
@@ -161,7 +161,7 @@ class S5Stack(eqx.Module):
         self.depth = depth
         self.states = states
 
-    def start(self) -> Float[Array, "depth 2p"]:
+    def start(self) -> Float[Array, "depth p2"]:
         """The states before the first step."""
         return jnp.zeros((self.depth, self.states), self.blocks.norms.dtype)
 
@@ -169,8 +169,8 @@ class S5Stack(eqx.Module):
         self,
         x: Float[Array, "steps width"],
         gaps: Float[Array, " steps"],
-        states: Float[Array, "depth 2p"],
-    ) -> tuple[Float[Array, "steps width"], Float[Array, "depth 2p"]]:
+        states: Float[Array, "depth p2"],
+    ) -> tuple[Float[Array, "steps width"], Float[Array, "depth p2"]]:
         """Outputs for a sequence, and the states after it, from where it can be continued."""
 
         def one_block(x: Array, inputs: tuple[S5Block, Array]) -> tuple[Array, Array]:
@@ -184,8 +184,8 @@ class S5Stack(eqx.Module):
         self,
         x: Float[Array, " width"],
         gap: Float[Array, ""],
-        states: Float[Array, "depth 2p"],
-    ) -> tuple[Float[Array, " width"], Float[Array, "depth 2p"]]:
+        states: Float[Array, "depth p2"],
+    ) -> tuple[Float[Array, " width"], Float[Array, "depth p2"]]:
         """The same for one step; unrolled, because it runs inside a loop over time."""
         after = []
         for i in range(self.depth):

@@ -48,7 +48,11 @@ class Plan:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Plan:
         """The inverse of `dataclasses.asdict`, after a way through JSON."""
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in content.items()})
+        fields: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in content.items()
+        }
+        return cls(**fields)
 
     def scale(self, panel: Panel) -> Panel:
         """The panel with scaled channels and times; controls stay in their units."""

@@ -1,0 +1,119 @@
+"""Against a loop in complex NumPy, and automatic differentiation of a plain scan."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from physsm.nn.discretise import DISCRETISATIONS, Complex
+from physsm.nn.recurrence import (
+    accumulate_at_once,
+    accumulate_in_order,
+    advance,
+    pack,
+    recur,
+    unpack,
+)
+
+METHODS = sorted(DISCRETISATIONS)
+
+
+def example(steps: int, p: int, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    rate = np.concatenate([-rng.uniform(0.1, 1, p), rng.uniform(0.1, 9, p)])
+    log_step = rng.uniform(-2, 0, p)
+    gaps = rng.uniform(0, 2, steps)
+    b = rng.standard_normal((steps, 2 * p))
+    start = rng.standard_normal(2 * p)
+    return tuple(jnp.asarray(array) for array in (rate, log_step, gaps, b, start))
+
+
+def complex_loop(method, rate, log_step, gaps, b, start):
+    def joined(packed):
+        half = packed.shape[-1] // 2
+        return np.asarray(packed[..., :half]) + 1j * np.asarray(packed[..., half:])
+
+    lam, x, states = joined(rate), joined(start), []
+    for gap, b_now in zip(np.asarray(gaps), joined(b), strict=True):
+        delta = gap * np.exp(np.asarray(log_step))
+        if method == "zoh":
+            factor, gain = np.exp(lam * delta), np.expm1(lam * delta) / lam
+        else:
+            factor, gain = (1 + lam * delta / 2) / (1 - lam * delta / 2), delta / (
+                1 - lam * delta / 2
+            )
+        x = factor * x + gain * b_now
+        states.append(np.concatenate([x.real, x.imag]))
+    return np.array(states)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=20)
+@given(steps=st.integers(1, 12), p=st.integers(1, 4), seed=st.integers(0, 99))
+def test_states_equal_a_complex_loop(method, steps, p, seed):
+    inputs = example(steps, p, seed)
+    np.testing.assert_allclose(
+        recur(method, *inputs), complex_loop(method, *inputs), rtol=1e-11, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_gradients_equal_those_of_a_plain_scan(method):
+    inputs = example(9, 3)
+    weight = jnp.asarray(np.random.default_rng(1).standard_normal((9, 6)))
+
+    def by_recur(*inputs):
+        return jnp.sum(recur(method, *inputs) * weight)
+
+    def by_scan(rate, log_step, gaps, b, start):
+        def body(x, now):
+            x = advance(method, rate, log_step, now[0], now[1], x)
+            return x, x
+
+        return jnp.sum(jax.lax.scan(body, start, (gaps, b))[1] * weight)
+
+    everything = tuple(range(5))
+    for found, exact in zip(
+        jax.grad(by_recur, everything)(*inputs), jax.grad(by_scan, everything)(*inputs), strict=True
+    ):
+        np.testing.assert_allclose(found, exact, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_at_once_equals_in_order(reverse):
+    rng = np.random.default_rng(0)
+    factor, added = (
+        Complex(*(jnp.asarray(rng.uniform(-0.9, 0.9, (23, 4))) for _ in range(2))) for _ in range(2)
+    )
+    start = Complex(*(jnp.asarray(rng.standard_normal(4)) for _ in range(2)))
+    np.testing.assert_allclose(
+        accumulate_at_once(factor, added, start, reverse),
+        accumulate_in_order(factor, added, start, reverse),
+        rtol=1e-12,
+        atol=1e-13,
+    )
+
+
+def test_batches_share_parameters_and_sum_their_gradients():
+    rate, log_step, gaps, b, start = example(7, 2)
+    many_b = jnp.stack([b, 2 * b, -b], axis=1)
+    many_gaps = jnp.stack([gaps, gaps / 2, gaps], axis=1)
+
+    def total(rate):
+        states = jax.vmap(lambda g, b: recur("zoh", rate, log_step, g, b, start), 1, 1)(
+            many_gaps, many_b
+        )
+        return jnp.sum(states**2)
+
+    def one(rate, i):
+        return jnp.sum(recur("zoh", rate, log_step, many_gaps[:, i], many_b[:, i], start) ** 2)
+
+    apart = sum(jax.grad(one)(rate, i) for i in range(3))
+    np.testing.assert_allclose(jax.grad(total)(rate), apart, rtol=1e-11)
+
+
+def test_pack_is_the_inverse_of_unpack():
+    packed = jnp.arange(12.0).reshape(2, 6)
+    np.testing.assert_array_equal(pack(unpack(packed)), packed)

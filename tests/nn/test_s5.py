@@ -1,0 +1,130 @@
+"""Step = scan = continued scan, and the layer against a dense real system and SciPy."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from physsm.nn.s5 import S5, S5Block, S5Stack
+from physsm.nn.s5_init import diagonalise, legs_normal
+
+
+@pytest.mark.parametrize(("size", "largest", "smallest"), [(32, 325, 0.30), (128, 5215, 0.24)])
+def test_spectrum_of_the_start(size, largest, smallest):
+    modes = diagonalise(size)
+    np.testing.assert_allclose(modes.rate_re, -0.5)
+    np.testing.assert_allclose(modes.rate_im.max(), largest, rtol=2e-3)
+    np.testing.assert_allclose(modes.rate_im.min(), smallest, atol=5e-3)
+
+
+@pytest.mark.parametrize("size", [2, 8, 32])
+def test_half_of_the_modes_make_the_whole_matrix(size):
+    modes = diagonalise(size)
+    V = modes.vectors_re + 1j * modes.vectors_im
+    rate = modes.rate_re + 1j * modes.rate_im
+    whole = 2 * np.real(V @ np.diag(rate) @ V.conj().T)
+    np.testing.assert_allclose(whole, legs_normal(size), atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [0, 1, 7])
+def test_modes_need_an_even_number_of_states(size):
+    with pytest.raises(ValueError, match="must be even"):
+        diagonalise(size)
+
+
+def test_layer_equals_the_dense_real_system():
+    # x' = (S x + B u)·e^log_step with real S, B, C, held input over irregular gaps.
+    states, width, key = 8, 3, jr.key(1)
+    layer = S5(width, states, "zoh", key)
+    layer = jax.tree.map(lambda leaf: leaf, layer)
+    object.__setattr__(layer, "log_step", jnp.full(states // 2, np.log(0.4)))
+    key_B, key_C, *_ = jr.split(key, 4)
+    B = np.asarray(jr.normal(key_B, (states, width))) / np.sqrt(width)
+    C = np.asarray(jr.normal(key_C, (width, states))) / np.sqrt(states)
+    S = legs_normal(states)
+    rng = np.random.default_rng(0)
+    u, gaps = rng.standard_normal((12, width)), rng.uniform(0.1, 3, 12)
+    found, _ = layer(jnp.asarray(u), jnp.asarray(gaps), jnp.zeros(states))
+    x, expected = np.zeros(states), []
+    for u_now, gap in zip(u, gaps, strict=True):
+        block = np.zeros((states + 1, states + 1))
+        block[:states, :states], block[:states, states] = S, B @ u_now
+        exponential = expm(0.4 * gap * block)
+        x = exponential[:states, :states] @ x + exponential[:states, states]
+        expected.append(C @ x + np.asarray(layer.D) * u_now)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
+
+
+def stack_example(skip="raw", discretisation="zoh"):
+    stack = S5Stack(3, 5, 4, jr.key(0), skip=skip, discretisation=discretisation)
+    rng = np.random.default_rng(0)
+    return stack, jnp.asarray(rng.standard_normal((11, 5))), jnp.asarray(rng.uniform(0.1, 2, 11))
+
+
+@pytest.mark.parametrize("skip", ["raw", "normalised"])
+@pytest.mark.parametrize("discretisation", ["zoh", "bilinear"])
+def test_steps_equal_the_scan_with_equal_gradients(skip, discretisation):
+    stack, x, gaps = stack_example(skip, discretisation)
+
+    def by_scan(stack, x):
+        y, states = stack(x, gaps, stack.start())
+        return jnp.sum(y**2) + jnp.sum(states)
+
+    def by_steps(stack, x):
+        states, total = stack.start(), 0.0
+        for i in range(len(gaps)):
+            y, states = stack.step(x[i], gaps[i], states)
+            total = total + jnp.sum(y**2)
+        return total + jnp.sum(states)
+
+    np.testing.assert_allclose(by_scan(stack, x), by_steps(stack, x), rtol=1e-11)
+    scan, steps = (jax.grad(f, argnums=(0, 1))(stack, x) for f in (by_scan, by_steps))
+    for a, b in zip(jax.tree.leaves(scan), jax.tree.leaves(steps), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10)
+
+
+def test_a_sequence_can_be_continued():
+    stack, x, gaps = stack_example()
+    whole, end = stack(x, gaps, stack.start())
+    first, states = stack(x[:4], gaps[:4], stack.start())
+    second, states = stack(x[4:], gaps[4:], states)
+    np.testing.assert_allclose(jnp.concatenate([first, second]), whole, rtol=1e-12)
+    np.testing.assert_allclose(states, end, rtol=1e-12)
+
+
+def test_rows_with_a_gap_of_zero_before_a_sequence_change_nothing():
+    stack, x, gaps = stack_example()
+    padding = jnp.asarray(np.random.default_rng(3).standard_normal((6, 5)))
+    whole, end = stack(x, gaps, stack.start())
+    padded, padded_end = stack(
+        jnp.concatenate([padding, x]), jnp.concatenate([jnp.zeros(6), gaps]), stack.start()
+    )
+    np.testing.assert_allclose(padded[6:], whole, rtol=1e-12)
+    np.testing.assert_allclose(padded_end, end, rtol=1e-12)
+
+
+def test_outputs_do_not_depend_on_later_rows():
+    stack, x, gaps = stack_example()
+    changed = x.at[7:].add(100.0)
+    before, _ = stack(x, gaps, stack.start())
+    after, _ = stack(changed, gaps, stack.start())
+    np.testing.assert_array_equal(before[:7], after[:7])
+    assert not np.allclose(before[7], after[7])
+
+
+def test_a_rate_can_never_grow():
+    layer = S5(2, 4, "zoh", jr.key(0))
+    object.__setattr__(layer, "rate", jnp.asarray([3.0, 5.0, 1.0, 2.0]))
+    _, state = layer(jnp.zeros((50, 2)), jnp.ones(50), jnp.ones(4))
+    assert np.all(np.abs(state) <= np.sqrt(2))
+
+
+def test_the_normalised_skip_forgets_the_amplitude_and_the_raw_one_does_not():
+    x, gap, state = jnp.asarray([1.0, -2.0, 0.5]), jnp.asarray(1.0), jnp.zeros(4)
+    for skip, keeps in (("raw", True), ("normalised", False)):
+        block = S5Block(3, 4, "zoh", skip, jr.key(0))
+        small, _ = block.step(x, gap, state)
+        large, _ = block.step(1000 * x, gap, state)
+        assert (np.max(np.abs(large)) > 100 * np.max(np.abs(small))) == keeps

@@ -1,0 +1,81 @@
+"""Against NumPy, also where pivoting and scaling decide."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from physsm.nn.solve import solve
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 12), st.integers(0, 10_000))
+def test_equals_numpy(size, seed):
+    rng = np.random.default_rng(seed)
+    A, b = rng.standard_normal((size, size)), rng.standard_normal(size)
+    found = np.asarray(solve(jnp.asarray(A), jnp.asarray(b)))
+    residual = np.abs(A @ found - b).max()
+    reference = np.abs(A @ np.linalg.solve(A, b) - b).max()
+    assert residual <= 100 * reference + 1e-13 * (1 + np.abs(found).max())
+
+
+@pytest.mark.parametrize(
+    "A",
+    [
+        np.array([[0.0, 1.0], [1.0, 0.0]]),
+        np.array([[1e-20, 1.0], [1.0, 1.0]]),
+        np.array([[1.0, 1e20], [1.0, 1.0]]),
+        np.diag([1e-12, 1.0, 1e12]) + np.eye(3, k=1),
+        np.fliplr(np.eye(7)) + 1e-9,
+    ],
+)
+def test_pivots_and_equilibrates(A):
+    x = np.arange(1.0, len(A) + 1)
+    found = solve(jnp.asarray(A), jnp.asarray(A @ x))
+    expected = np.linalg.solve(A, A @ x)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [4, 8])
+def test_ill_conditioned_systems_have_a_small_residual(size):
+    A = 1 / (np.arange(size)[:, None] + np.arange(size) + 1)  # Hilbert: condition 1e4 and 1e10
+    b = A @ np.ones(size)
+    found = np.asarray(solve(jnp.asarray(A), jnp.asarray(b)))
+    np.testing.assert_allclose(A @ found, b, rtol=1e-12)
+    error = np.abs(found - 1).max()
+    assert error <= 10 * np.abs(np.linalg.solve(A, b) - 1).max() + 1e-12
+
+
+def test_single_precision_is_as_good_as_numpys():
+    rng = np.random.default_rng(0)
+    for size in (3, 11):
+        A = (np.eye(size) - 0.3 * rng.standard_normal((size, size))).astype(np.float32)
+        b = rng.standard_normal(size).astype(np.float32)
+        exact = np.linalg.solve(A.astype(float), b.astype(float))
+        ours = np.abs(np.asarray(solve(jnp.asarray(A), jnp.asarray(b))) - exact).max()
+        theirs = np.abs(np.linalg.solve(A, b) - exact).max()
+        assert ours <= 10 * theirs + 1e-6
+
+
+def test_gradients_equal_those_of_jax():
+    rng = np.random.default_rng(1)
+    A, b = jnp.asarray(rng.standard_normal((5, 5))), jnp.asarray(rng.standard_normal(5))
+    weight = jnp.asarray(rng.standard_normal(5))
+    ours = jax.grad(lambda A, b: solve(A, b) @ weight, (0, 1))(A, b)
+    theirs = jax.grad(lambda A, b: jnp.linalg.solve(A, b) @ weight, (0, 1))(A, b)
+    for found, exact in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-9)
+
+
+def test_a_batch_equals_its_members():
+    rng = np.random.default_rng(2)
+    A, b = jnp.asarray(rng.standard_normal((6, 4, 4))), jnp.asarray(rng.standard_normal((6, 4)))
+    np.testing.assert_allclose(
+        jax.jit(jax.vmap(solve))(A, b), np.linalg.solve(A, b[..., None])[..., 0], rtol=1e-9
+    )
+
+
+def test_a_singular_system_is_not_finite():
+    assert not np.isfinite(solve(jnp.ones((2, 2)), jnp.asarray([1.0, 2.0]))).all()
