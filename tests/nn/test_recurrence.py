@@ -41,8 +41,9 @@ def complex_loop(method, rate, log_step, gaps, b, start):
         if method == "zoh":
             factor, gain = np.exp(lam * delta), np.expm1(lam * delta) / lam
         else:
-            factor, gain = (1 + lam * delta / 2) / (1 - lam * delta / 2), delta / (
-                1 - lam * delta / 2
+            factor, gain = (
+                (1 + lam * delta / 2) / (1 - lam * delta / 2),
+                delta / (1 - lam * delta / 2),
             )
         x = factor * x + gain * b_now
         states.append(np.concatenate([x.real, x.imag]))

@@ -1,5 +1,7 @@
 """Step = scan = continued scan, and the layer against a dense real system and SciPy."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -7,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from physsm.nn.s5 import S5, S5Block, S5Stack
+from physsm.nn.s5 import S5, S5Block, S5Stack, Skip
 from physsm.nn.s5_init import diagonalise, legs_normal
 
 
@@ -57,7 +59,7 @@ def test_layer_equals_the_dense_real_system():
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
 
 
-def stack_example(skip="raw", discretisation="zoh"):
+def stack_example(skip: Any = "raw", discretisation: Any = "zoh"):
     stack = S5Stack(3, 5, 4, jr.key(0), skip=skip, discretisation=discretisation)
     rng = np.random.default_rng(0)
     return stack, jnp.asarray(rng.standard_normal((11, 5))), jnp.asarray(rng.uniform(0.1, 2, 11))
@@ -123,7 +125,8 @@ def test_a_rate_can_never_grow():
 
 def test_the_normalised_skip_forgets_the_amplitude_and_the_raw_one_does_not():
     x, gap, state = jnp.asarray([1.0, -2.0, 0.5]), jnp.asarray(1.0), jnp.zeros(4)
-    for skip, keeps in (("raw", True), ("normalised", False)):
+    cases: list[tuple[Skip, bool]] = [("raw", True), ("normalised", False)]
+    for skip, keeps in cases:
         block = S5Block(3, 4, "zoh", skip, jr.key(0))
         small, _ = block.step(x, gap, state)
         large, _ = block.step(1000 * x, gap, state)

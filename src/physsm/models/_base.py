@@ -9,7 +9,7 @@ are inherited.
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, final
 
@@ -141,8 +141,7 @@ class AbstractFitted(abc.ABC):
         `horizon`: so many rows at the median gap instead. `coverage` None leaves the intervals
         out (they are NaN), which is faster.
         """
-        if coverage is not None and not 0 < coverage < 1:
-            raise ConfigError(f"the coverage is {coverage} and must be between 0 and 1")
+        check_coverage(coverage)
         panel = self.check(history)
         query = make_query(panel, times, horizon, controls)
         prediction = self._predict(panel, query, coverage is not None)
@@ -151,6 +150,7 @@ class AbstractFitted(abc.ABC):
     @final
     def one_step(self, history: Any, coverage: float | None = 0.9) -> Forecast:
         """Each row as predicted from the rows before it; the first row is NaN."""
+        check_coverage(coverage)
         panel = self.check(history)
         prediction = self._one_step(panel)
         return self._as_forecast(panel, panel.times, panel.lengths, prediction, coverage)
@@ -179,17 +179,7 @@ class AbstractFitted(abc.ABC):
         """The history as a panel with the model's channels and controls, in its order."""
         asked = self.interface
         if isinstance(history, Panel):
-            for name in (*asked.channels, *asked.controls):
-                known = (*history.channels, *history.control_names)
-                if name not in known:
-                    hint = did_you_mean(name, known) or f"it has {', '.join(known)}"
-                    raise DataError(f"the history has no column {name}", hint=hint)
-            order = [history.control_names.index(name) for name in asked.controls]
-            return replace(
-                history.only(asked.channels),
-                controls=history.controls[:, :, order],
-                control_names=asked.controls,
-            )
+            return with_columns(history, asked.channels, asked.controls)
         return to_panel(
             history,
             time=asked.layout.time,
@@ -244,6 +234,27 @@ class AbstractFitted(abc.ABC):
         """Bounds of the channels, by the physics."""
         channels = len(self.interface.channels)
         return np.full(channels, -np.inf), np.full(channels, np.inf)
+
+
+def check_coverage(coverage: float | None) -> None:
+    """A coverage is a share; None asks for no intervals."""
+    if coverage is not None and not 0 < coverage < 1:
+        raise ConfigError(f"the coverage is {coverage} and must be between 0 and 1")
+
+
+def with_columns(panel: Panel, channels: Sequence[str], controls: Sequence[str]) -> Panel:
+    """The panel with these columns, in this order."""
+    for kind, wanted, known in (
+        ("channel", channels, panel.channels),
+        ("control", controls, panel.control_names),
+    ):
+        if missing := [name for name in wanted if name not in known]:
+            hint = did_you_mean(missing[0], known) or f"it has {', '.join(known) or 'none'}"
+            raise DataError(f"the table has no {kind} {missing[0]}", hint=hint)
+    order = [panel.control_names.index(name) for name in controls]
+    return replace(
+        panel.only(channels), controls=panel.controls[:, :, order], control_names=tuple(controls)
+    )
 
 
 def inside_times(panel: Panel, times: Any) -> Float[np.ndarray, "series steps"]:

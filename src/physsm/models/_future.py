@@ -16,7 +16,7 @@ def make_query(history: Panel, times: Any, horizon: int | None, controls: Any) -
     if (times is None) == (horizon is None):
         raise DataError("say either which times to forecast or how many rows (horizon), not both")
     if isinstance(times, Query):
-        return times
+        return _checked(history, times)
     if horizon is not None:
         return horizon_query(history, horizon, controls)
     if not _is_array(times):
@@ -24,6 +24,17 @@ def make_query(history: Panel, times: Any, horizon: int | None, controls: Any) -
             raise DataError("the controls belong into the columns of the table of times")
         return to_query(times, history)
     return _from_arrays(history, np.asarray(times, float), controls)
+
+
+def _checked(history: Panel, query: Query) -> Query:
+    wanted = (len(history), len(history.control_names))
+    given = (query.times.shape[0], query.controls.shape[2])
+    if given != wanted:
+        raise DataError(
+            f"the query has {given[0]} series and {given[1]} controls, and the history {wanted[0]} "
+            f"and {wanted[1]}"
+        )
+    return query
 
 
 def _is_array(times: Any) -> bool:

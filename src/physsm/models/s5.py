@@ -39,8 +39,10 @@ class S5Forecaster(LatentForecaster):
 
     @classmethod
     def create(cls, system: System | None, settings: Mapping[str, Any]) -> S5Forecaster:
-        """From settings; physics is not used."""
-        return cls(**dict(settings))
+        """From settings. Of the physics only the names of the controls are used."""
+        model = cls(**dict(settings))
+        model.control_names = () if system is None else system.controls
+        return model
 
 
 MODEL = S5Forecaster

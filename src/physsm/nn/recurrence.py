@@ -61,7 +61,7 @@ def recur(
     `method` names a discretisation, `rate` is λ, and the length of step i for state p is
     `gaps[i]*exp(log_step[p])`.
     """
-    factor, gain = _discretise(method, rate, log_step, gaps[:, None])
+    factor, gain = _discretise_all(method, rate, log_step, gaps)
     return _accumulate(factor, gain.times(unpack(b)), unpack(start))
 
 
@@ -74,9 +74,7 @@ def _recur_forward(
 
 def _recur_backward(method: str, saved: tuple[Array, ...], cotangent: Array) -> tuple[Array, ...]:
     rate, log_step, gaps, b, start, states = saved
-    (factor, gain), pull = jax.vjp(
-        lambda r, s, g: _discretise(method, r, s, g[:, None]), rate, log_step, gaps
-    )
+    (factor, gain), pull = jax.vjp(partial(_discretise_all, method), rate, log_step, gaps)
     # The adjoint of step i receives that of step i+1 through the factor of step i+1.
     later = Complex(*(jnp.concatenate([part[1:], part[:1]]) for part in factor.conjugate))
     nothing = unpack(jnp.zeros_like(start))
@@ -91,6 +89,10 @@ def _recur_backward(method: str, saved: tuple[Array, ...], cotangent: Array) -> 
 
 
 recur.defvjp(_recur_forward, _recur_backward)
+
+
+def _discretise_all(method: str, rate: Array, log_step: Array, gaps: Array) -> Discrete:
+    return _discretise(method, rate[None], log_step[None], gaps[:, None])
 
 
 def _discretise(method: str, rate: Array, log_step: Array, gap: Array) -> Discrete:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -58,6 +58,7 @@ class TrainingSettings(BaseModel):
         return self.epochs or max(1, round(self.steps / batches))
 
 
+@runtime_checkable
 class Loss(Protocol):
     """The loss of a batch. `progress` runs from 0 to 1 over the training."""
 

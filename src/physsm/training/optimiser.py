@@ -93,7 +93,7 @@ def guarded_update(
 
     Returns the parameters, the optimiser's state, and whether the step was taken.
     """
-    taken = jnp.isfinite(loss) & jnp.isfinite(optax.global_norm(gradient))
+    taken = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(gradient))
     harmless = jax.tree.map(lambda g: jnp.where(taken, g, jnp.zeros_like(g)), gradient)
     updates, new_state = optimiser.update(harmless, state, params)
     updates = jax.tree.map(lambda u: u * factor, updates)

@@ -47,6 +47,8 @@ class Config(BaseModel):
       controller does), or is a smooth signal of which a gap sees the mean of both ends (`mean`).
     - `correct`: evaluate the coefficients at the middle of the step (a second solve): second order
       for nonlinear systems too.
+    - `substeps`: equal parts in which the unit takes each gap; the error of a step, which an
+      unknown constant would make up for, falls with their square.
     - `relift`: lifted states are computed anew from the states after each step of a rollout.
     - `hide`: share of measurements hidden from the encoder in training.
     - `beta`, `lambda_`: weights of the KL term and of the physics state regulariser; `anneal`:
@@ -74,6 +76,7 @@ class Config(BaseModel):
     ground_states: bool = True
     control_hold: Literal["start", "mean"] = "start"
     correct: bool = True
+    substeps: int = Field(default=2, ge=1)
     relift: bool = True
     hide: float = Field(default=0.1, ge=0, lt=1)
     beta: float = Field(default=1e-3, ge=0)
@@ -96,6 +99,7 @@ PAPER: dict[str, Any] = {
     "physical_units": False,
     "ground_states": False,
     "correct": False,
+    "substeps": 1,
     "relift": False,
     "hide": 0.0,
     "beta": 1.0,

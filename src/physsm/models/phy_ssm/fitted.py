@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -94,7 +94,7 @@ class FittedLatent(AbstractFitted):
         """Scales and places."""
         return self.network.plan
 
-    def calibrated(self, held_out: Panel) -> Self:
+    def calibrated(self, held_out: Panel) -> FittedLatent:
         """The same model with intervals from its errors on series that it was not trained on.
 
         `noise`, what one step ahead leaves open, is added to the spread of the latent draws; then
@@ -113,7 +113,7 @@ class FittedLatent(AbstractFitted):
         prediction = noisy._predict(history, query, wants_spread=True)
         return noisy._with(calibration=calibrate(target.values, prediction.mean, prediction.spread))
 
-    def _with(self, **changes: Any) -> Self:
+    def _with(self, **changes: Any) -> FittedLatent:
         fields = {
             "system": self.system,
             "network": self.network,
@@ -314,7 +314,7 @@ class FittedLatent(AbstractFitted):
         interface: Interface,
         calibration: Calibration,
         source: str,
-    ) -> Self:
+    ) -> FittedLatent:
         """Build the network again and put the stored parameters in."""
         config = read_config(Config, description["config"], cls.name)
         text = description["physics"]

@@ -20,6 +20,7 @@ from physsm.models._base import (
     AbstractForecaster,
     Interface,
     read_config,
+    with_columns,
 )
 from physsm.models._calibration import uncalibrated
 from physsm.models.phy_ssm.config import Config, Preset, preset_settings
@@ -43,6 +44,7 @@ class LatentForecaster(AbstractForecaster):
     def __init__(self, system: System | None, config: Config):
         self.system = system
         self.config = config
+        self.control_names = () if system is None else system.controls
 
     def fit(
         self,
@@ -66,7 +68,7 @@ class LatentForecaster(AbstractForecaster):
             panel, held_out = default_split(panel, seed, sizes.context + sizes.horizon)
             sizes = self.sizes(panel)
         else:
-            held_out = self._panel(validation)
+            held_out = with_columns(self._panel(validation), panel.channels, panel.control_names)
         plan = data_plan(panel, self.config.hide > 0, self.config.physical_units)
         if self.system is not None:
             plan = physics_plan(plan, self.system, panel, self.config.ground_states)
@@ -89,9 +91,26 @@ class LatentForecaster(AbstractForecaster):
         return fitted.calibrated(held_out)
 
     def _panel(self, data: Any) -> Panel:
-        if isinstance(data, Panel) or self.system is None:
-            return to_panel(data)
-        return to_panel(data, controls=list(self.system.controls))
+        if isinstance(data, Panel):
+            return data
+        return to_panel(data, controls=list(self.control_names))
+
+    @classmethod
+    def test_settings(cls) -> dict[str, Any]:
+        """Settings of a network that trains in seconds, for the contract test of all models."""
+        stack, perceptron = {"width": 8, "states": 8, "depth": 1}, {"width": 8, "layers": 1}
+        return {
+            "context": 12,
+            "horizon": 6,
+            "stride": 4,
+            "encoder": stack,
+            "unit": stack,
+            "encoder_perceptron": perceptron,
+            "decoder_perceptron": perceptron,
+            "unknown_hidden": 8,
+            "samples": 8,
+            "training": {"steps": 20, "batch_size": 8, "validations": 2},
+        }
 
     def sizes(self, panel: Panel) -> Sizes:
         """Rows of training windows: settings, or shares of the median series."""

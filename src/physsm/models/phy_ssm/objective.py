@@ -64,8 +64,8 @@ def losses(
     observed, predicted = predict(network, batch, context, key)
     rows = as_arrays(batch, network.dtype)
     weight = rows.observed[1:] * rows.valid[:-1, :, None]
-    ahead = jnp.arange(1 - context, len(weight) + 1 - context)
-    counted = ahead <= jnp.ceil(reach * (len(weight) + 1 - context))
+    ahead = jnp.arange(2 - context, len(weight) + 2 - context, dtype=weight.dtype)
+    counted = ahead <= jnp.ceil(jnp.asarray(reach, weight.dtype) * ahead[-1])
     weight = weight * counted[:, None, None].astype(weight.dtype)
     square = (predicted - rows.values[1:]) ** 2 * weight
     count = jnp.maximum(weight.sum((0, 1)), 1)

@@ -160,6 +160,12 @@ class PhysicsUnit(eqx.Module):
         negative: the rule is its own inverse.
         """
         u = u if self.config.control_hold == "start" else (u + u_next) / 2
+        part = gap / self.config.substeps
+        for _ in range(self.config.substeps):
+            z_ext = self._step(z_ext, theta, u, part)
+        return z_ext
+
+    def _step(self, z_ext: Array, theta: Array, u: Array, gap: Array) -> Array:
         after = self._bilinear(z_ext, z_ext, theta, u, gap)
         if self.config.correct:
             after = self._bilinear(z_ext, (z_ext + after) / 2, theta, u, gap)

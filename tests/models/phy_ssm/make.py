@@ -1,0 +1,38 @@
+"""Small networks and plans for the tests."""
+
+from typing import Any
+
+import jax.random as jr
+import numpy as np
+
+from physsm._values import Panel, Series
+from physsm.models.phy_ssm.config import Config
+from physsm.models.phy_ssm.forecaster import PhySSM
+from physsm.models.phy_ssm.network import Network
+from physsm.models.phy_ssm.plan import data_plan, physics_plan
+from physsm.physics.system import System
+
+OSCILLATOR = "control force\nx' = v\nv' = -4*x - 0.3*v + 2*force\nobserve x, v"
+
+
+def small_config(**changes: Any) -> Config:
+    return Config(**{**PhySSM.test_settings(), **changes})
+
+
+def random_panel(channels, controls=(), lengths=(30, 25, 40), seed=0, missing=0.2) -> Panel:
+    rng = np.random.default_rng(seed)
+    series = []
+    for i, n in enumerate(lengths):
+        values = rng.standard_normal((n, len(channels))).cumsum(0) * 0.3 + 1
+        values[rng.random(values.shape) < missing] = np.nan
+        times = np.cumsum(rng.uniform(0.05, 0.4, n))
+        series.append(Series(str(i), times, values, rng.standard_normal((n, len(controls)))))
+    return Panel.from_series(series, channels, controls)
+
+
+def make_network(text: str, panel: Panel, seed: int = 0, **changes: Any) -> Network:
+    config = small_config(**changes)
+    system = System.parse(text)
+    plan = data_plan(panel, True, config.physical_units)
+    plan = physics_plan(plan, system, panel, config.ground_states)
+    return Network(system, plan, config, jr.key(seed))

@@ -1,0 +1,118 @@
+"""Scan = stream = loop, padding and missing cells, and what the decoder does."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from physsm.models.phy_ssm.network import Network, Observations
+from physsm.models.phy_ssm.plan import data_plan
+from tests.models.phy_ssm.make import make_network, random_panel, small_config
+
+TEXT = "control u\nx' = v\nv' = ?*x + ?c*v + ?*u + ?s\nunknown ?c constant\nunknown ?s per series"
+
+
+def observations(network, steps=14, seed=0) -> Observations:
+    rng = np.random.default_rng(seed)
+    channels, controls = len(network.plan.channels), len(network.plan.controls)
+    return Observations(
+        jnp.asarray(rng.standard_normal((steps, channels))),
+        jnp.asarray((rng.random((steps, channels)) < 0.7).astype(float)),
+        jnp.asarray(rng.standard_normal((steps, controls))),
+        jnp.asarray(rng.uniform(0.2, 3, steps)),
+    )
+
+
+def networks():
+    grounded = random_panel(["x"], ["u"])
+    mixed = random_panel(["x", "other"], ["u"])
+    yield "grounded", make_network(TEXT, grounded)
+    yield "mixed", make_network(TEXT, mixed)
+    yield "latent", make_network(TEXT, mixed, latent=5, ground_states=False, physical_units=False)
+    yield "perceptron", make_network(TEXT, grounded, unknown_network="mlp")
+    yield "free", Network(None, data_plan(mixed, True, True), small_config(latent=4), jr.key(0))
+
+
+ALL = [pytest.param(network, id=name) for name, network in networks()]
+
+
+@pytest.mark.parametrize("network", ALL)
+def test_a_stream_equals_the_batch_with_equal_gradients(network):
+    rows = observations(network)
+
+    def end_by_batch(network):
+        boundary = network.observe(rows, None).boundary
+        return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(boundary))
+
+    def end_by_stream(network):
+        boundary = network.start()
+        for i in range(len(rows.gaps)):
+            boundary = network.update(boundary, jax.tree.map(lambda leaf, i=i: leaf[i], rows))
+        return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(boundary))
+
+    np.testing.assert_allclose(end_by_batch(network), end_by_stream(network), rtol=1e-9)
+    a, b = (eqx.filter_grad(f)(network) for f in (end_by_batch, end_by_stream))
+    for left, right in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("network", ALL)
+def test_a_rollout_is_a_loop_of_single_steps(network):
+    boundary = network.observe(observations(network), None).boundary
+    rng = np.random.default_rng(1)
+    controls = jnp.asarray(rng.standard_normal((6, len(network.plan.controls))))
+    gaps = jnp.asarray(rng.uniform(0.1, 2, 6))
+    future = network.rollout(boundary, controls, gaps)
+    z, theta, carry, u = boundary.z_ext, boundary.theta, boundary.unit, boundary.control
+    for i in range(6):
+        z = network.unit.advance(z, theta, u, controls[i], gaps[i])
+        np.testing.assert_allclose(future.z_ext[i], z, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(future.theta[i], theta, rtol=1e-9, atol=1e-12)
+        theta, carry = network.unit.feature_step(
+            z, controls[i], gaps[i], carry, boundary.series_terms
+        )
+        u = controls[i]
+
+
+@pytest.mark.parametrize("network", ALL)
+def test_empty_rows_before_a_series_change_nothing(network):
+    rows = observations(network)
+    padding = jax.tree.map(lambda leaf: leaf[:5], observations(network, seed=9))
+    padding = padding._replace(gaps=jnp.zeros(5), seen=jnp.zeros_like(padding.seen))
+    padded = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), padding, rows)
+    alone, together = network.observe(rows, None), network.observe(padded, None)
+    for a, b in zip(
+        jax.tree.leaves(alone.boundary), jax.tree.leaves(together.boundary), strict=True
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(alone.predicted, together.predicted[5:], rtol=1e-10, atol=1e-12)
+
+
+def test_grounded_channels_are_states_in_their_units():
+    panel = random_panel(["x", "other"], ["u"])
+    network = make_network(TEXT, panel)
+    z_ext = network.unit.extend(jnp.asarray([1.3, -0.4]))
+    decoded = network.plan.unscale(np.asarray(network.decode(z_ext)))
+    np.testing.assert_allclose(decoded[0], 1.3 * network.plan.state_scale[0], rtol=1e-12)
+    other = network.decode(z_ext.at[0].add(1.0))[1]
+    assert float(other) != float(network.decode(z_ext)[1])
+
+
+def test_draws_spread_around_the_mean():
+    network = make_network(TEXT, random_panel(["x"], ["u"]))
+    boundary = network.observe(observations(network), None).boundary
+    draws = jax.vmap(lambda key: network.draw(boundary, key).z_ext)(jr.split(jr.key(0), 4000))
+    np.testing.assert_allclose(draws[:, :2].mean(0), boundary.posterior.mean, atol=0.02)
+    np.testing.assert_allclose(draws[:, :2].std(0), boundary.posterior.std, rtol=0.06)
+
+
+def test_a_channel_that_was_not_shown_enters_as_last_seen():
+    network = make_network(TEXT, random_panel(["x"], ["u"]))
+    rows = observations(network)
+    # The network may look at `last` and `seen` only; nothing else of a measurement is in its input.
+    assert set(Observations._fields) == {"last", "seen", "controls", "gaps"}
+    changed = rows._replace(seen=1 - rows.seen)
+    before = network.observe(rows, None).posterior.mean
+    assert not np.allclose(before, network.observe(changed, None).posterior.mean)

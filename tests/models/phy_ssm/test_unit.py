@@ -1,0 +1,202 @@
+"""The unit against dense linear algebra, SciPy's solver, conservation laws and orders of error."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from physsm.physics.system import System
+from tests.models.phy_ssm.make import OSCILLATOR, make_network, random_panel
+
+PLAIN = {"correct": False, "substeps": 1, "relift": False}
+EMPTY = jnp.zeros(0)
+
+
+def oscillator_unit(**changes):
+    panel = random_panel(["x", "v"], ["force"])
+    return make_network(OSCILLATOR, panel, **changes).unit
+
+
+def physical(unit, z_ext):
+    return np.asarray(z_ext) * np.array(unit.plan.extended_scale)
+
+
+def test_one_step_is_the_bilinear_formula_in_physical_units():
+    unit = oscillator_unit(**PLAIN)
+    z = jnp.asarray([0.7, -1.2])
+    u, gap = jnp.asarray([0.4]), 1.7
+    after = unit.advance(unit.extend(z), EMPTY, u, u, jnp.asarray(gap))
+    A, B = np.array([[0, 1], [-4, -0.3]]), np.array([[0], [2.0]])
+    h = gap * unit.plan.time_scale
+    inverse = np.linalg.inv(np.eye(2) - h / 2 * A)
+    expected = inverse @ (np.eye(2) + h / 2 * A) @ physical(unit, z) + inverse @ (h * B) @ [0.4]
+    np.testing.assert_allclose(physical(unit, after), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("substeps", [1, 2])
+def test_error_is_of_second_order_in_the_gap(substeps):
+    unit = oscillator_unit(**{**PLAIN, "substeps": substeps})
+    start, end = jnp.asarray([1.0, 0.5]), 3.0
+    exact = solve_ivp(
+        lambda t, y: [y[1], -4 * y[0] - 0.3 * y[1]],
+        (0, end),
+        physical(unit, start),
+        rtol=1e-11,
+        atol=1e-12,
+    ).y[:, -1]
+    errors = []
+    for n in (20, 40, 80):
+        z, u = unit.extend(start), jnp.zeros(1)
+        for _ in range(n):
+            z = unit.advance(z, EMPTY, u, u, jnp.asarray(end / n / unit.plan.time_scale))
+        errors.append(np.abs(physical(unit, z) - exact).max())
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    np.testing.assert_allclose(orders, 2, atol=0.2)
+
+
+PENDULUM = "theta' = omega\nomega' = -9*sin(theta)"
+
+
+@pytest.mark.parametrize(("correct", "order"), [(False, 1), (True, 2)])
+def test_middle_coefficients_make_nonlinear_steps_second_order(correct, order):
+    text = "x' = -x**3"
+    unit = make_network(
+        text,
+        random_panel(["x"]),
+        correct=correct,
+        substeps=1,
+        physical_units=False,
+        ground_states=False,
+    ).unit
+    errors = []
+    for n in (16, 32, 64):
+        z = unit.extend(jnp.asarray([1.5]))
+        for _ in range(n):
+            z = unit.advance(z, EMPTY, jnp.zeros(0), jnp.zeros(0), jnp.asarray(2.0 / n))
+        errors.append(abs(float(z[0]) - 1.5 / np.sqrt(1 + 2 * 2.0 * 1.5**2)))
+    found = np.log2(np.array(errors[:-1]) / errors[1:])
+    np.testing.assert_allclose(found, order, atol=0.35)
+
+
+def test_irregular_gaps_and_their_refinement_agree():
+    unit = make_network(PENDULUM, random_panel(["theta"]), relift=True).unit
+    u, start = jnp.zeros(0), unit.extend(jnp.asarray([0.8, 0.1]))
+    gaps = np.random.default_rng(0).uniform(0.1, 0.6, 12)
+    coarse = fine = start
+    for gap in gaps:
+        coarse = unit.advance(coarse, EMPTY, u, u, jnp.asarray(gap))
+        for _ in range(16):
+            fine = unit.advance(fine, EMPTY, u, u, jnp.asarray(gap / 16))
+    np.testing.assert_allclose(coarse, fine, atol=5e-3)
+
+
+def test_a_negative_gap_goes_back():
+    unit = oscillator_unit(**PLAIN)
+    z, u = unit.extend(jnp.asarray([0.3, 0.9])), jnp.asarray([0.2])
+    there = unit.advance(z, EMPTY, u, u, jnp.asarray(1.3))
+    back = unit.advance(there, EMPTY, u, u, jnp.asarray(-1.3))
+    np.testing.assert_allclose(back, z, rtol=1e-12)
+
+
+def test_linear_invariants_are_kept_to_rounding():
+    text = System.load("sir_conserving").text
+    panel = random_panel(["S", "I", "R"], lengths=(40, 40))
+    unit = make_network(text, panel).unit
+    rng = np.random.default_rng(0)
+    z = unit.extend(jnp.asarray(np.abs(rng.standard_normal(3)) + 0.5))
+    total = physical(unit, z)[:3].sum()
+    for _ in range(200):
+        theta = jnp.asarray(rng.uniform(0, 2, 2))
+        z = unit.advance(z, theta, jnp.zeros(0), jnp.zeros(0), jnp.asarray(rng.uniform(0, 1)))
+    np.testing.assert_allclose(physical(unit, z)[:3].sum(), total, rtol=1e-12)
+
+
+def test_lifted_sine_and_cosine_stay_on_their_circle_without_lifting_anew():
+    unit = make_network(
+        PENDULUM.replace("sin(theta)", "sin(theta) + 0*cos(theta)"),
+        random_panel(["theta"]),
+        **PLAIN,
+        ground_states=False,
+        physical_units=False,
+    ).unit
+    z = unit.extend(jnp.asarray([0.8, 0.1]))
+    for _ in range(100):
+        z = unit.advance(z, EMPTY, jnp.zeros(0), jnp.zeros(0), jnp.asarray(0.1))
+    np.testing.assert_allclose(z[2] ** 2 + z[3] ** 2, 1, rtol=1e-12)
+
+
+def test_controls_can_be_held_or_averaged():
+    u, u_next = jnp.asarray([1.0]), jnp.asarray([3.0])
+    z = jnp.asarray([0.0, 0.0])
+    for hold, seen in (("start", 1.0), ("mean", 2.0)):
+        unit = oscillator_unit(**PLAIN, control_hold=hold)
+        same = jnp.asarray([seen])
+        np.testing.assert_allclose(
+            unit.advance(unit.extend(z), EMPTY, u, u_next, jnp.asarray(0.5)),
+            unit.advance(unit.extend(z), EMPTY, same, same, jnp.asarray(0.5)),
+            rtol=1e-12,
+        )
+
+
+UNKNOWN = """
+x' = v
+v' = -?a*x - ?b*v + ?*sin(x) + ?c
+?a >= 2
+0.1 <= ?b <= 0.4
+unknown ?b constant
+unknown ?c per series
+observe x
+"""
+
+
+@pytest.mark.parametrize("network", ["s5", "mlp"])
+def test_unknowns_keep_their_bounds_and_kinds(network):
+    unit = make_network(UNKNOWN, random_panel(["x"]), unknown_network=network).unit
+    rng = np.random.default_rng(0)
+    z = jnp.asarray(10 * rng.standard_normal((40, 2)))
+    z_ext = jax.vmap(unit.extend)(z)
+    gaps, u = jnp.ones(40), jnp.zeros((40, 0))
+    series = jnp.asarray(rng.standard_normal((40, 1)))
+    theta, _ = unit.features(z_ext, u, gaps, unit.start(), series)
+    names = [unknown.name for unknown in unit.system.unknowns]
+    values = {name: np.asarray(theta[:, i]) for i, name in enumerate(names)}
+    assert np.all(values["a"] >= 2)
+    assert np.all((values["b"] >= 0.1) & (values["b"] <= 0.4))
+    assert np.ptp(values["b"]) == 0
+    assert np.ptp(values["a"]) > 0
+    again, _ = unit.features(z_ext, u, gaps, unit.start(), series + 1)
+    changed = np.abs(np.asarray(again - theta)).max(0) > 0
+    assert [name for name, is_changed in zip(names, changed, strict=True) if is_changed] == ["c"]
+
+
+@pytest.mark.parametrize("network", ["s5", "mlp"])
+def test_features_by_steps_equal_features_of_a_sequence(network):
+    panel = random_panel(["x"], ["u"])
+    unit = make_network("control u\n" + UNKNOWN, panel, unknown_network=network).unit
+    rng = np.random.default_rng(0)
+    z_ext = jax.vmap(unit.extend)(jnp.asarray(rng.standard_normal((9, 2))))
+    u, gaps = jnp.asarray(rng.standard_normal((9, 1))), jnp.asarray(rng.uniform(0.1, 2, 9))
+    series = jnp.asarray(rng.standard_normal((9, 1)))
+    whole, end = unit.features(z_ext, u, gaps, unit.start(), series)
+    carry = unit.start()
+    for i in range(9):
+        theta, carry = unit.feature_step(z_ext[i], u[i], gaps[i], carry, series[i])
+        np.testing.assert_allclose(theta, whole[i], rtol=1e-10)
+    np.testing.assert_allclose(carry, end, rtol=1e-10)
+
+
+def test_unknowns_have_their_natural_size():
+    # One unit of a raw value moves the scaled state by one in one unit of time.
+    unit = make_network("x' = ?*x\nobserve x", random_panel(["x"])).unit
+    size = unit.plan.unknown_size[0]
+    np.testing.assert_allclose(size * unit.plan.time_scale, 1, rtol=1e-12)
+
+
+def test_a_velocity_that_is_not_measured_has_the_scale_of_its_slope():
+    times = np.linspace(0, 20, 400)
+    panel = random_panel(["theta"], lengths=(400,))
+    panel.values[0, :, 0] = 3 * np.sin(2 * times)
+    panel.times[0] = times
+    unit = make_network(PENDULUM, panel).unit
+    np.testing.assert_allclose(unit.plan.state_scale[1], 6 / np.sqrt(2), rtol=0.05)
