@@ -68,6 +68,9 @@ def test_gradients_equal_those_of_jax():
     theirs = jax.grad(lambda A, b: jnp.linalg.solve(A, b) @ weight, (0, 1))(A, b)
     for found, exact in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(found, exact, rtol=1e-9)
+    forwards = jax.jacfwd(solve, (0, 1))(A, b)
+    for found, exact in zip(forwards, jax.jacfwd(jnp.linalg.solve, (0, 1))(A, b), strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-9)
 
 
 def test_a_batch_equals_its_members():

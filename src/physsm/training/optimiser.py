@@ -34,8 +34,8 @@ class OptimiserSettings(BaseModel):
 
 
 # Parameters by the name of their field: what decay would harm, and physical constants.
-_UNDECAYED = {"rate", "log_step", "D", "norms", "b", "constants", "log_noise"}
-_CONSTANTS = {"constants"}
+_UNDECAYED = {"rate", "log_step", "D", "norms", "b", "constants", "log_noise", "log_apart"}
+_CONSTANTS = {"constants", "log_noise", "log_apart"}
 
 
 def _field_name(path: tuple[object, ...]) -> str:

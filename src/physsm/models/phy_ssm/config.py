@@ -42,6 +42,9 @@ class Config(BaseModel):
     - `physical_units`: scale states by their data and time by the median gap, so that the known
       terms hold in the user's units; else the structure acts on a free latent.
     - `ground_states`: channels with the name of a state are that state, without a decoder network.
+    - `assimilate`: a state is inferred by a Kalman filter around the unit, which takes what the
+      encoder says as a measurement; the values of `per series` unknowns are inferred with it. Else
+      the encoder alone infers each state, as in the paper.
     - `unknown_network`: what predicts the varying unknowns.
     - `control_hold`: a control keeps its value until the next row (`start`, as a digital
       controller does), or is a smooth signal of which a gap sees the mean of both ends (`mean`).
@@ -68,6 +71,7 @@ class Config(BaseModel):
     decoder_perceptron: Perceptron = Perceptron(width=64, layers=2)
     latent: int | None = Field(default=None, ge=1)
     unit: Stack = Stack(width=32, states=32, depth=2)
+    assimilate: bool = True
     unknown_network: Literal["s5", "mlp"] = "s5"
     unknown_hidden: int = Field(default=32, ge=1)
     discretisation: Discretisation = "zoh"
@@ -98,6 +102,7 @@ PAPER: dict[str, Any] = {
     "skip": "normalised",
     "physical_units": False,
     "ground_states": False,
+    "assimilate": False,
     "correct": False,
     "substeps": 1,
     "relift": False,

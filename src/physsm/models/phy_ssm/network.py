@@ -15,6 +15,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from physsm.models.phy_ssm.assimilate import correct, predict
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.unit import FreeUnit, PhysicsUnit, Unit
@@ -22,6 +23,10 @@ from physsm.nn.gaussian import Gaussian, gaussian
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.s5 import S5Stack
 from physsm.physics.system import System
+
+_START_STD = 2.0  # of a state before its first row, scaled
+_START_NOISE = 0.03  # of the filter's steps before training, scaled
+_SMALLEST_VARIANCE = 1e-4  # of what the encoder says: keeps single precision sound
 
 
 class Observations(NamedTuple):
@@ -36,36 +41,44 @@ class Observations(NamedTuple):
 
 
 class Inferred(NamedTuple):
-    """Of each row: the distribution of the latent, and the terms of the per-series unknowns."""
+    """What the encoder says of each row: the latent, and terms of the per-series unknowns."""
 
     posterior: Gaussian
     series_terms: Float[Array, "*steps per_series"]
 
 
 class Boundary(NamedTuple):
-    """All that the future depends on: the state of a stream after its last row."""
+    """All that the future depends on: the state of a stream after its last row.
+
+    `covariance` is that of states and series terms together, where they are filtered, else empty;
+    `is_started` is 1 from the first row on.
+    """
 
     encoder: Float[Array, "depth states"]
     unit: Float[Array, "unit_depth unit_states"]
     posterior: Gaussian
     z_ext: Float[Array, " d"]
-    theta: Float[Array, " features"]
+    features: Float[Array, " features"]
     series_terms: Float[Array, " per_series"]
     control: Float[Array, " controls"]
+    covariance: Float[Array, "q q"]
+    is_started: Float[Array, ""]
 
 
 class Observed(NamedTuple):
-    """The observed part: `predicted[i]` is row i+1 as predicted from row i."""
+    """The observed part: `predicted[i]` is row i+1 as predicted from row i, `prior[i]` likewise."""
 
     posterior: Gaussian
     z_ext: Float[Array, "steps d"]
-    theta: Float[Array, "steps features"]
+    theta: Float[Array, "steps unknowns"]
+    theta_std: Float[Array, "steps unknowns"]
     predicted: Float[Array, "before d"]
+    prior: Gaussian
     boundary: Boundary
 
 
 # How a batch of `Observed` is laid out: time first, then the series.
-TIME_FIRST: Any = Observed(posterior=1, z_ext=1, theta=1, predicted=1, boundary=0)  # type: ignore[arg-type]
+TIME_FIRST: Any = Observed(1, 1, 1, 1, 1, 1, boundary=0)  # type: ignore[arg-type]
 
 
 class Rollout(NamedTuple):
@@ -73,6 +86,27 @@ class Rollout(NamedTuple):
 
     z_ext: Float[Array, "steps d"]
     theta: Float[Array, "steps features"]
+
+
+class Filter(eqx.Module):
+    """What the filter learns: noise per unit of time, and how far series terms are apart."""
+
+    log_noise: Float[Array, " states"]
+    log_apart: Float[Array, " per_series"]
+
+    def __init__(self, states: int, per_series: int):
+        self.log_noise = jnp.full(states, np.log(_START_NOISE))
+        self.log_apart = jnp.zeros(per_series)
+
+    def noise(self, gap: Float[Array, ""]) -> Float[Array, " q"]:
+        """Variances that a gap adds; series terms do not change."""
+        added = jnp.exp(self.log_noise) ** 2 * jnp.abs(gap)
+        return jnp.concatenate([added, jnp.zeros_like(self.log_apart)])
+
+    def start_covariance(self, states: int) -> Float[Array, "q q"]:
+        """Before the first row."""
+        usual = jnp.full(states, _START_STD**2, self.log_noise.dtype)
+        return jnp.diag(jnp.concatenate([usual, jnp.exp(self.log_apart) ** 2]))
 
 
 class Network(eqx.Module):
@@ -86,6 +120,7 @@ class Network(eqx.Module):
     prior_head: Dense
     decoder: MLP | None
     unit: Unit
+    filter: Filter | None
     plan: Plan = eqx.field(static=True)
     config: Config = eqx.field(static=True)
 
@@ -114,7 +149,10 @@ class Network(eqx.Module):
         latent = config.latent if system is not None and config.latent else self.unit.size
         self.posterior_head = Dense(width, 2 * latent, keys[3])
         per_series = len(self.unit.per_series)
-        self.series_head = Dense(width, per_series, keys[4], gain=0.1) if per_series else None
+        filters = config.assimilate and system is not None and config.latent is None
+        self.filter = Filter(self.unit.size, per_series) if filters else None
+        has_head = per_series and not filters
+        self.series_head = Dense(width, per_series, keys[4], gain=0.1) if has_head else None
         needs_map = latent != self.unit.size or (config.latent is not None and system is not None)
         self.to_state = Dense(latent, self.unit.size, keys[5]) if needs_map else None
         self.prior_head = Dense(extended, 2 * latent, keys[6])
@@ -138,11 +176,14 @@ class Network(eqx.Module):
         hidden, encoder_states = self.encoder(
             self.perceptron(self._inputs(rows)), rows.gaps, self.encoder.start()
         )
-        inferred = self._infer(hidden, rows.last)
+        inferred = self._infer(hidden, rows)
+        if self.filter is not None:
+            return self._filtered(rows, inferred, encoder_states)
         z_ext = jax.vmap(self.unit.extend)(self._states(inferred.posterior, key))
-        theta, unit_states = self.unit.features(
-            z_ext, rows.controls, rows.gaps, self.unit.start(), inferred.series_terms
+        features, unit_states = self.unit.features(
+            z_ext, rows.controls, rows.gaps, self.unit.start()
         )
+        theta = jax.vmap(self.unit.theta)(features, inferred.series_terms)
         predicted = jax.vmap(self.unit.advance)(
             z_ext[:-1], theta[:-1], rows.controls[:-1], rows.controls[1:], rows.gaps[1:]
         )
@@ -151,31 +192,40 @@ class Network(eqx.Module):
             unit_states,
             jax.tree.map(lambda leaf: leaf[-1], inferred.posterior),
             z_ext[-1],
-            theta[-1],
+            features[-1],
             inferred.series_terms[-1],
             rows.controls[-1],
+            jnp.zeros((0, 0), self.dtype),
+            jnp.ones((), self.dtype),
         )
-        return Observed(inferred.posterior, z_ext, theta, predicted, boundary)
+        prior = self.prior(predicted)
+        return Observed(
+            inferred.posterior, z_ext, theta, jnp.zeros_like(theta), predicted, prior, boundary
+        )
 
     def start(self) -> Boundary:
         """A stream before its first row."""
         latent = self.posterior_head.b.shape[0] // 2
         zeros = jnp.zeros(latent, self.dtype)
-        z = jnp.zeros(self.unit.size, self.dtype)
+        size, per_series = self.unit.size, len(self.unit.per_series)
+        z = self._like(self.plan.state_offset) if self.filter is not None else zeros[:size]
+        z = z if len(z) == size else jnp.zeros(size, self.dtype)
         z_ext = self.unit.extend(z)
-        series_terms = jnp.zeros(len(self.unit.per_series), self.dtype)
         u = jnp.zeros(len(self.plan.controls), self.dtype)
-        theta, _ = self.unit.feature_step(
-            z_ext, u, jnp.zeros((), self.dtype), self.unit.start(), series_terms
-        )
+        features, _ = self.unit.feature_step(z_ext, u, jnp.zeros((), self.dtype), self.unit.start())
+        covariance = jnp.zeros((0, 0), self.dtype)
+        if self.filter is not None:
+            covariance = self.filter.start_covariance(size)
         return Boundary(
             self.encoder.start(),
             self.unit.start(),
             gaussian(zeros, zeros),
             z_ext,
-            theta,
-            series_terms,
+            features,
+            jnp.zeros(per_series, self.dtype),
             u,
+            covariance,
+            jnp.zeros((), self.dtype),
         )
 
     def update(self, before: Boundary, row: Observations) -> Boundary:
@@ -183,25 +233,116 @@ class Network(eqx.Module):
         hidden, encoder_states = self.encoder.step(
             self.perceptron(self._inputs(row)), row.gaps, before.encoder
         )
-        inferred = self._infer(hidden, row.last)
+        inferred = self._infer(hidden, row)
+        if self.filter is not None:
+            after, _ = self._filter_row(before, row, inferred)
+            return after._replace(encoder=encoder_states)
         z_ext = self.unit.extend(self._states(inferred.posterior, None))
-        theta, unit_states = self.unit.feature_step(
-            z_ext, row.controls, row.gaps, before.unit, inferred.series_terms
-        )
+        features, unit_states = self.unit.feature_step(z_ext, row.controls, row.gaps, before.unit)
         return Boundary(
             encoder_states,
             unit_states,
             inferred.posterior,
             z_ext,
-            theta,
+            features,
             inferred.series_terms,
             row.controls,
+            before.covariance,
+            jnp.ones((), self.dtype),
         )
 
+    def _filtered(self, rows: Observations, inferred: Inferred, encoder_states: Array) -> Observed:
+        """The observed part by a filter that goes from row to row."""
+
+        def body(before: Boundary, now: tuple[Observations, Inferred]):
+            after, (mean, std) = self._filter_row(before, *now)
+            theta, theta_std = self._theta_with_std(after)
+            return after, (after.posterior, after.z_ext, theta, theta_std, mean, std)
+
+        end, seen = jax.lax.scan(body, self.start(), (rows, inferred))
+        posterior, z_ext, theta, theta_std, mean, std = seen
+        return Observed(
+            posterior,
+            z_ext,
+            theta,
+            theta_std,
+            jax.vmap(self.unit.extend)(mean[1:]),
+            Gaussian(mean[1:], std[1:]),
+            end._replace(encoder=encoder_states),
+        )
+
+    def _filter_row(
+        self, before: Boundary, row: Observations, inferred: Inferred
+    ) -> tuple[Boundary, tuple[Array, Array]]:
+        """One row of the filter, and the mean and std of its prediction.
+
+        A row with a gap of zero is padding and changes nothing. The first row has no prediction:
+        it starts from what is usual in the training data.
+        """
+        assert self.filter is not None
+        size = self.unit.size
+        state = jnp.concatenate([before.z_ext[:size], before.series_terms])
+
+        def transition(state: Array) -> Array:
+            theta = self.unit.theta(before.features, state[size:])
+            after = self.unit.advance(
+                self.unit.extend(state[:size]), theta, before.control, row.controls, row.gaps
+            )
+            return jnp.concatenate([after[:size], state[size:]])
+
+        noise = self.filter.noise(row.gaps)
+        mean, covariance = predict(state, before.covariance, transition, noise)
+        is_started = before.is_started > 0
+        mean = jnp.where(is_started, mean, state)
+        covariance = jnp.where(is_started, covariance, before.covariance)
+        terms = jnp.zeros_like(before.series_terms)
+        measured = jnp.concatenate([inferred.posterior.mean, terms])
+        precision = jnp.concatenate([self._precision(row, inferred.posterior.std), terms])
+        prior_std = jnp.sqrt(jnp.diagonal(covariance)[:size])
+        prior = (mean[:size], prior_std)
+        mean, covariance = correct(mean, covariance, measured, precision)
+        z_ext = self.unit.extend(mean[:size])
+        features, unit_states = self.unit.feature_step(z_ext, row.controls, row.gaps, before.unit)
+        after = Boundary(
+            before.encoder,
+            unit_states,
+            Gaussian(mean[:size], jnp.sqrt(jnp.diagonal(covariance)[:size])),
+            z_ext,
+            features,
+            mean[size:],
+            row.controls,
+            covariance,
+            jnp.ones((), self.dtype),
+        )
+        is_row = row.gaps > 0
+        return jax.tree.map(lambda new, old: jnp.where(is_row, new, old), after, before), prior
+
+    def _precision(self, row: Observations, std: Array) -> Array:
+        """How much the encoder's states count: those measured directly only where they were."""
+        place = self._channel_of_state()
+        shown = row.seen[np.maximum(place, 0)]
+        counts = jnp.where(place >= 0, shown, 1.0)
+        return counts.astype(std.dtype) / (std**2 + _SMALLEST_VARIANCE)
+
+    def _theta_with_std(self, boundary: Boundary) -> tuple[Array, Array]:
+        """The unknowns, and their std from that of the series terms, to first order."""
+        terms, size = boundary.series_terms, self.unit.size
+        theta = self.unit.theta(boundary.features, terms)
+        slope = jax.jacfwd(self.unit.theta, argnums=1)(boundary.features, terms)
+        variance = (slope @ boundary.covariance[size:, size:] * slope).sum(-1)
+        return theta, jnp.sqrt(jnp.maximum(variance, 0))
+
     def draw(self, boundary: Boundary, key: PRNGKeyArray) -> Boundary:
-        """The boundary with a draw of its state instead of the mean."""
-        z_ext = self.unit.extend(self._states(boundary.posterior, key))
-        return boundary._replace(z_ext=z_ext)
+        """The boundary with a draw of its state (and series terms) instead of the mean."""
+        if self.filter is None:
+            z_ext = self.unit.extend(self._states(boundary.posterior, key))
+            return boundary._replace(z_ext=z_ext)
+        size = self.unit.size
+        mean = jnp.concatenate([boundary.z_ext[:size], boundary.series_terms])
+        jitter = 1e-9 * jnp.eye(len(mean), dtype=mean.dtype)
+        root = jnp.linalg.cholesky(boundary.covariance + jitter)
+        drawn = mean + root @ jr.normal(key, mean.shape, mean.dtype)
+        return boundary._replace(z_ext=self.unit.extend(drawn[:size]), series_terms=drawn[size:])
 
     # The future.
 
@@ -218,21 +359,20 @@ class Network(eqx.Module):
         """
 
         def body(carry: tuple[Array, Array, Array, Array], inputs: tuple[Array, ...]):
-            z_ext, theta, unit_states, u = carry
+            z_ext, features, unit_states, u = carry
             u_next, gap, noise = inputs
+            theta = self.unit.theta(features, boundary.series_terms)
             z_next = self.unit.advance(z_ext, theta, u, u_next, gap)
             if key is not None:
                 z_next = self._disturbed(z_next, noise, gap)
-            theta_next, unit_states = self.unit.feature_step(
-                z_next, u_next, gap, unit_states, boundary.series_terms
-            )
-            return (z_next, theta_next, unit_states, u_next), (z_next, theta)
+            features, unit_states = self.unit.feature_step(z_next, u_next, gap, unit_states)
+            return (z_next, features, unit_states, u_next), (z_next, theta)
 
         latent = self.posterior_head.b.shape[0] // 2
         shape = (gaps.shape[0], latent if key is not None else 0)
         noise = jnp.zeros(shape, self.dtype)
         noise = noise if key is None else jr.normal(key, shape, self.dtype)
-        initial = (boundary.z_ext, boundary.theta, boundary.unit, boundary.control)
+        initial = (boundary.z_ext, boundary.features, boundary.unit, boundary.control)
         _, (z_ext, theta) = jax.lax.scan(body, initial, (controls, gaps, noise))
         return Rollout(z_ext, theta)
 
@@ -273,21 +413,30 @@ class Network(eqx.Module):
             parts.append((rows.controls - shift) / scale)
         return jnp.concatenate(parts, axis=-1)
 
-    def _infer(self, hidden: Array, last: Array) -> Inferred:
+    def _infer(self, hidden: Array, rows: Observations) -> Inferred:
         mean, raw = jnp.split(self.posterior_head(hidden), 2, axis=-1)
         if self.to_state is None and isinstance(self.unit, PhysicsUnit):
-            mean = mean + self._measured_states(last)
+            mean = mean + self._measured_states(rows.last)
+            is_measured = self._channel_of_state() >= 0
+            raw = raw + jnp.where(is_measured, -2, 1 if self.filter is not None else -2)
+        else:
+            raw = raw - 2
         empty = jnp.zeros((*hidden.shape[:-1], 0), hidden.dtype)
         terms = empty if self.series_head is None else self.series_head(hidden)
-        return Inferred(gaussian(mean, raw - 2), terms)
+        return Inferred(gaussian(mean, raw), terms)
 
-    def _measured_states(self, last: Array) -> Array:
-        """Measured states as last seen, zero for the others: what the encoder corrects."""
-        shape = (1,) * (last.ndim - 1) + (-1,)
+    def _channel_of_state(self) -> np.ndarray:
+        """The channel that measures each state, or -1."""
         place = np.full(self.unit.size, -1)
         for channel, state in enumerate(self._grounded):
             if state >= 0:
                 place[state] = channel
+        return place
+
+    def _measured_states(self, last: Array) -> Array:
+        """Measured states as last seen, zero for the others: what the encoder corrects."""
+        shape = (1,) * (last.ndim - 1) + (-1,)
+        place = self._channel_of_state()
         shown = last[..., np.maximum(place, 0)] * (place >= 0).astype(last.dtype).reshape(shape)
         return shown + self._like(self.plan.state_offset).reshape(shape)
 
@@ -299,8 +448,11 @@ class Network(eqx.Module):
         return latent if self.to_state is None else self.to_state(latent)
 
     def _disturbed(self, z_ext: Array, noise: Array, gap: Array) -> Array:
-        prior = self.prior(z_ext)
-        shift = prior.std * noise * jnp.where(gap > 0, 1, 0).astype(noise.dtype)
+        if self.filter is not None:
+            std = jnp.sqrt(self.filter.noise(gap)[: self.unit.size])
+        else:
+            std = self.prior(z_ext).std
+        shift = std * noise * jnp.where(gap > 0, 1, 0).astype(noise.dtype)
         shift = shift if self.to_state is None else self.to_state.W @ shift
         return self.unit.extend(z_ext[: self.unit.size] + shift)
 

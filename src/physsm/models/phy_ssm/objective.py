@@ -72,7 +72,7 @@ def losses(
     reconstruction = (square.sum((0, 1)) / count).sum()
     pairs = rows.valid[: context - 1] * rows.valid[1:context]
     later = jax.tree.map(lambda leaf: leaf[1:], observed.posterior)
-    divergence = kl(later, network.prior(observed.predicted))
+    divergence = kl(later, observed.prior)
     return Losses(
         reconstruction,
         _row_mean(divergence.mean(-1), pairs),

@@ -1,9 +1,9 @@
 """The Phy-SSM unit: equations with learned unknowns, taken one implicit step at a time.
 
-A unit has two halves. `features` reads the states and controls so far and carries the states of
-its S5 stack; its output is the vector of unknowns, theta. `advance` takes the extended state over
-one gap with that theta. Both take one sample; states are scaled and gaps in the plan's unit of
-time.
+A unit has three parts. `features` reads the states and controls so far and carries the states of
+its S5 stack. `theta` makes the vector of unknowns of its outputs. `advance` takes the extended
+state over one gap with that theta. All take one sample; states are scaled and gaps in the plan's
+unit of time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -114,9 +113,8 @@ class PhysicsUnit(eqx.Module):
         u: Float[Array, "steps controls"],
         gaps: Float[Array, " steps"],
         carry: Float[Array, "depth states"],
-        series_terms: Float[Array, "steps per_series"],
-    ) -> tuple[Float[Array, "steps unknowns"], Float[Array, "depth states"]]:
-        """The unknowns at each row of a sequence, and the S5 states after it."""
+    ) -> tuple[Float[Array, "steps varying"], Float[Array, "depth states"]]:
+        """The raw terms of the varying unknowns at each row, and the S5 states after it."""
         varying = jnp.zeros((z_ext.shape[0], 0), z_ext.dtype)
         if self.network is not None:
             hidden = self._inputs(z_ext, u)
@@ -125,7 +123,7 @@ class PhysicsUnit(eqx.Module):
             else:
                 hidden = self.network(hidden)
             varying = self._head()(hidden)
-        return jax.vmap(self._theta)(varying, series_terms), carry
+        return varying, carry
 
     def feature_step(
         self,
@@ -133,8 +131,7 @@ class PhysicsUnit(eqx.Module):
         u: Float[Array, " controls"],
         gap: Float[Array, ""],
         carry: Float[Array, "depth states"],
-        series_terms: Float[Array, " per_series"],
-    ) -> tuple[Float[Array, " unknowns"], Float[Array, "depth states"]]:
+    ) -> tuple[Float[Array, " varying"], Float[Array, "depth states"]]:
         """The same for one row."""
         varying = jnp.zeros(0, z_ext.dtype)
         if self.network is not None:
@@ -144,7 +141,22 @@ class PhysicsUnit(eqx.Module):
             else:
                 hidden = self.network(hidden)
             varying = self._head()(hidden)
-        return self._theta(varying, series_terms), carry
+        return varying, carry
+
+    def theta(
+        self, features: Float[Array, " varying"], series_terms: Float[Array, " per_series"]
+    ) -> Float[Array, " unknowns"]:
+        """The unknowns in physical units, within their bounds."""
+        raw = self.constants
+        if self.varying:
+            raw = raw.at[np.array(self.varying)].add(features)
+        if self.per_series:
+            raw = raw.at[np.array(self.per_series)].add(series_terms)
+        bounds = _scaled_bounds(self.system, self.plan)
+        limit = self._like(_free_limits(self.system, self.plan))
+        is_free = np.array([not b for b in bounds], bool)
+        theta = jnp.where(is_free, limit * jnp.tanh(raw / limit), to_bounded(raw, bounds))
+        return self._within(theta * self._like(self.plan.unknown_size))
 
     def advance(
         self,
@@ -197,18 +209,6 @@ class PhysicsUnit(eqx.Module):
     def _head(self) -> MLP:
         assert self.head is not None
         return self.head
-
-    def _theta(self, varying: Array, series_terms: Array) -> Array:
-        raw = self.constants
-        if self.varying:
-            raw = raw.at[np.array(self.varying)].add(varying)
-        if self.per_series:
-            raw = raw.at[np.array(self.per_series)].add(series_terms)
-        bounds = _scaled_bounds(self.system, self.plan)
-        limit = self._like(_free_limits(self.system, self.plan))
-        is_free = np.array([not b for b in bounds], bool)
-        theta = jnp.where(is_free, limit * jnp.tanh(raw / limit), to_bounded(raw, bounds))
-        return self._within(theta * self._like(self.plan.unknown_size))
 
     def _within(self, theta: Array) -> Array:
         """Scaling may round a value just over its bound."""
@@ -266,8 +266,8 @@ def _free_limits(system: System, plan: Plan) -> list[float]:
 class FreeUnit(eqx.Module):
     """A transition without physics: the next latent from an S5 stack over latents and controls.
 
-    The same two halves: `features` are the outputs of the stack, and `advance` adds to the latent
-    what a linear map makes of them, the next control and the gap.
+    `features` are the outputs of the stack, and `advance` adds to the latent what a perceptron
+    makes of them, the next control and the gap.
     """
 
     inputs: Dense
@@ -324,7 +324,6 @@ class FreeUnit(eqx.Module):
         u: Float[Array, "steps controls"],
         gaps: Float[Array, " steps"],
         carry: Float[Array, "depth states"],
-        series_terms: Float[Array, "steps none"],
     ) -> tuple[Float[Array, "steps width"], Float[Array, "depth states"]]:
         """Outputs of the stack at each row, and its states after them."""
         return self.network(self._joined(z_ext, u), gaps, carry)
@@ -335,10 +334,15 @@ class FreeUnit(eqx.Module):
         u: Float[Array, " controls"],
         gap: Float[Array, ""],
         carry: Float[Array, "depth states"],
-        series_terms: Float[Array, " none"],
     ) -> tuple[Float[Array, " width"], Float[Array, "depth states"]]:
         """The same for one row."""
         return self.network.step(self._joined(z_ext, u), gap, carry)
+
+    def theta(
+        self, features: Float[Array, " width"], series_terms: Float[Array, " none"]
+    ) -> Float[Array, " width"]:
+        """The outputs of the stack as they are."""
+        return features
 
     def advance(
         self,
