@@ -50,7 +50,7 @@ def demo(
             }
         )
         return
-    show_plain("Errors in standard deviations: one step ahead (interp), 60 rows ahead (extrap)")
+    show_plain("Errors in standard deviations: one row ahead (interp), 120 rows ahead (extrap)")
     show(score_table(result.rows))
     show_plain("")
     show(unknown_table(result.unknowns))

@@ -95,7 +95,8 @@ def guarded_update(
     """
     taken = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(gradient))
     harmless = jax.tree.map(lambda g: jnp.where(taken, g, jnp.zeros_like(g)), gradient)
-    updates, new_state = optimiser.update(harmless, state, params)
+    with jax.numpy_dtype_promotion("standard"):  # Optax counts steps in integers
+        updates, new_state = optimiser.update(harmless, state, params)
     updates = jax.tree.map(lambda u: u * factor, updates)
     new_params = optax.apply_updates(params, updates)
 

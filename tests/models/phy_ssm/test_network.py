@@ -29,6 +29,7 @@ def networks():
     grounded = random_panel(["x"], ["u"])
     mixed = random_panel(["x", "other"], ["u"])
     yield "grounded", make_network(TEXT, grounded)
+    yield "encoder alone", make_network(TEXT, grounded, assimilate=False)
     yield "mixed", make_network(TEXT, mixed)
     yield "latent", make_network(TEXT, mixed, latent=5, ground_states=False, physical_units=False)
     yield "perceptron", make_network(TEXT, grounded, unknown_network="mlp")
@@ -65,14 +66,13 @@ def test_a_rollout_is_a_loop_of_single_steps(network):
     controls = jnp.asarray(rng.standard_normal((6, len(network.plan.controls))))
     gaps = jnp.asarray(rng.uniform(0.1, 2, 6))
     future = network.rollout(boundary, controls, gaps)
-    z, theta, carry, u = boundary.z_ext, boundary.theta, boundary.unit, boundary.control
+    z, features, carry, u = boundary.z_ext, boundary.features, boundary.unit, boundary.control
     for i in range(6):
+        theta = network.unit.theta(features, boundary.series_terms)
         z = network.unit.advance(z, theta, u, controls[i], gaps[i])
         np.testing.assert_allclose(future.z_ext[i], z, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(future.theta[i], theta, rtol=1e-9, atol=1e-12)
-        theta, carry = network.unit.feature_step(
-            z, controls[i], gaps[i], carry, boundary.series_terms
-        )
+        features, carry = network.unit.feature_step(z, controls[i], gaps[i], carry)
         u = controls[i]
 
 
@@ -102,10 +102,16 @@ def test_grounded_channels_are_states_in_their_units():
 
 def test_draws_spread_around_the_mean():
     network = make_network(TEXT, random_panel(["x"], ["u"]))
-    boundary = network.observe(observations(network), None).boundary
-    draws = jax.vmap(lambda key: network.draw(boundary, key).z_ext)(jr.split(jr.key(0), 4000))
-    np.testing.assert_allclose(draws[:, :2].mean(0), boundary.posterior.mean, atol=0.02)
-    np.testing.assert_allclose(draws[:, :2].std(0), boundary.posterior.std, rtol=0.06)
+    for one in (network, make_network(TEXT, random_panel(["x"], ["u"]), assimilate=False)):
+        boundary = one.observe(observations(one), None).boundary
+        draws = jax.vmap(lambda key, n=one, b=boundary: n.draw(b, key).z_ext)(
+            jr.split(jr.key(0), 4000)
+        )
+        std = boundary.posterior.std
+        np.testing.assert_allclose(
+            draws[:, :2].mean(0), boundary.posterior.mean, atol=0.06 * float(std.max())
+        )
+        np.testing.assert_allclose(draws[:, :2].std(0), std, rtol=0.06)
 
 
 def test_a_channel_that_was_not_shown_enters_as_last_seen():

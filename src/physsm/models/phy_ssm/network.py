@@ -24,6 +24,7 @@ from physsm.nn.mlp import MLP, Dense
 from physsm.nn.s5 import S5Stack
 from physsm.physics.system import System
 
+_CERTAIN, _VAGUE = -2.0, 1.0  # raw values of the encoder's std before training: 0.13 and 1.3
 _START_STD = 2.0  # of a state before its first row, scaled
 _START_NOISE = 0.03  # of the filter's steps before training, scaled
 _SMALLEST_VARIANCE = 1e-4  # of what the encoder says: keeps single precision sound
@@ -117,7 +118,7 @@ class Network(eqx.Module):
     posterior_head: Dense
     series_head: Dense | None
     to_state: Dense | None
-    prior_head: Dense
+    prior_head: Dense | None
     decoder: MLP | None
     unit: Unit
     filter: Filter | None
@@ -155,7 +156,7 @@ class Network(eqx.Module):
         self.series_head = Dense(width, per_series, keys[4], gain=0.1) if has_head else None
         needs_map = latent != self.unit.size or (config.latent is not None and system is not None)
         self.to_state = Dense(latent, self.unit.size, keys[5]) if needs_map else None
-        self.prior_head = Dense(extended, 2 * latent, keys[6])
+        self.prior_head = None if filters else Dense(extended, 2 * latent, keys[6])
         free = sum(state < 0 for state in self._grounded)
         last = config.decoder_perceptron
         self.decoder = MLP(extended, last.width, last.layers, free, keys[7]) if free else None
@@ -321,8 +322,8 @@ class Network(eqx.Module):
         """How much the encoder's states count: those measured directly only where they were."""
         place = self._channel_of_state()
         shown = row.seen[np.maximum(place, 0)]
-        counts = jnp.where(place >= 0, shown, 1.0)
-        return counts.astype(std.dtype) / (std**2 + _SMALLEST_VARIANCE)
+        counts = jnp.where(place >= 0, shown, jnp.ones_like(shown))
+        return counts / (std**2 + _SMALLEST_VARIANCE)
 
     def _theta_with_std(self, boundary: Boundary) -> tuple[Array, Array]:
         """The unknowns, and their std from that of the series terms, to first order."""
@@ -382,6 +383,7 @@ class Network(eqx.Module):
         Where the latent is the state itself, the prediction is its mean, and only the spread is
         learned; else both are linear in the prediction.
         """
+        assert self.prior_head is not None
         mean, raw = jnp.split(self.prior_head(self._centred(predicted)), 2, axis=-1)
         if self.to_state is None:
             mean = predicted[..., : self.unit.size]
@@ -417,13 +419,20 @@ class Network(eqx.Module):
         mean, raw = jnp.split(self.posterior_head(hidden), 2, axis=-1)
         if self.to_state is None and isinstance(self.unit, PhysicsUnit):
             mean = mean + self._measured_states(rows.last)
-            is_measured = self._channel_of_state() >= 0
-            raw = raw + jnp.where(is_measured, -2, 1 if self.filter is not None else -2)
+            raw = raw + self._start_of_std().reshape((1,) * (raw.ndim - 1) + (-1,))
         else:
-            raw = raw - 2
+            raw = raw + _CERTAIN
         empty = jnp.zeros((*hidden.shape[:-1], 0), hidden.dtype)
         terms = empty if self.series_head is None else self.series_head(hidden)
         return Inferred(gaussian(mean, raw), terms)
+
+    def _start_of_std(self) -> Array:
+        """Before training, the filter gets little from what the encoder says of states that are
+        not measured.
+        """
+        is_measured = self._channel_of_state() >= 0
+        vague = _VAGUE if self.filter is not None else _CERTAIN
+        return self._like(tuple(_CERTAIN if known else vague for known in is_measured))
 
     def _channel_of_state(self) -> np.ndarray:
         """The channel that measures each state, or -1."""

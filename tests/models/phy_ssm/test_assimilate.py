@@ -1,0 +1,65 @@
+"""The filter against conditioning the joint Gaussian of all states and measurements."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from physsm.models.phy_ssm.assimilate import correct, predict
+
+
+def joint_condition(F, Q, m0, P0, measured, precision):
+    """The last state given all measurements, from the dense joint distribution."""
+    steps, q = measured.shape
+    size = steps * q
+    mean, covariance = np.zeros(size), np.zeros((size, size))
+    mean[:q], covariance[:q, :q] = m0, P0
+    for k in range(1, steps):
+        now, before = slice(k * q, (k + 1) * q), slice((k - 1) * q, k * q)
+        mean[now] = F @ mean[before]
+        covariance[now, : k * q] = F @ covariance[before, : k * q]
+        covariance[: k * q, now] = covariance[now, : k * q].T
+        covariance[now, now] = F @ covariance[before, before] @ F.T + Q
+    seen = precision.reshape(-1) > 0
+    H = np.eye(size)[seen]
+    R = np.diag(1 / precision.reshape(-1)[seen])
+    gain = covariance @ H.T @ np.linalg.inv(H @ covariance @ H.T + R)
+    mean = mean + gain @ (measured.reshape(-1)[seen] - H @ mean)
+    covariance = covariance - gain @ H @ covariance
+    return mean[-q:], covariance[-q:, -q:]
+
+
+def test_filter_equals_the_joint_gaussian():
+    rng = np.random.default_rng(0)
+    q, steps = 3, 6
+    F = np.eye(q) + 0.3 * rng.standard_normal((q, q))
+    noise = rng.uniform(0.05, 0.3, q)
+    root = rng.standard_normal((q, q))
+    m0, P0 = rng.standard_normal(q), root @ root.T + np.eye(q)
+    measured = rng.standard_normal((steps, q))
+    precision = rng.uniform(0.5, 20, (steps, q)) * (rng.random((steps, q)) < 0.6)
+    mean, covariance = jnp.asarray(m0), jnp.asarray(P0)
+    for k in range(steps):
+        if k:
+            mean, covariance = predict(
+                mean, covariance, lambda x: jnp.asarray(F) @ x, jnp.asarray(noise)
+            )
+        mean, covariance = correct(
+            mean, covariance, jnp.asarray(measured[k]), jnp.asarray(precision[k])
+        )
+    expected = joint_condition(F, np.diag(noise), m0, P0, measured, precision)
+    np.testing.assert_allclose(mean, expected[0], rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(covariance, expected[1], rtol=1e-8, atol=1e-10)
+
+
+def test_no_measurement_changes_nothing():
+    P = jnp.asarray([[2.0, 0.5], [0.5, 1.0]])
+    mean, covariance = correct(jnp.asarray([1.0, -1.0]), P, jnp.asarray([50.0, 50.0]), jnp.zeros(2))
+    np.testing.assert_array_equal(mean, [1.0, -1.0])
+    np.testing.assert_array_equal(covariance, P)
+
+
+def test_a_nonlinear_transition_is_linearised_at_the_mean():
+    mean, covariance = predict(
+        jnp.asarray([0.5]), jnp.asarray([[0.04]]), lambda x: jnp.sin(3 * x), jnp.asarray([0.01])
+    )
+    np.testing.assert_allclose(mean, np.sin(1.5))
+    np.testing.assert_allclose(covariance, [[(3 * np.cos(1.5)) ** 2 * 0.04 + 0.01]])

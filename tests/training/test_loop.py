@@ -1,0 +1,248 @@
+"""The loop on a problem with a known answer; interruptions, faults and full disks."""
+
+import errno
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physsm._errors import RunError
+from physsm.training.checkpoint import (
+    named_arrays,
+    read_arrays,
+    read_json,
+    restore_arrays,
+    write_arrays,
+    write_atomically,
+    write_json,
+)
+from physsm.training.loop import Progress, Task, TrainingSettings, train
+from physsm.training.optimiser import OptimiserSettings
+
+TRUE = np.array([1.5, -0.7])
+
+
+def least_squares_task(spoil_at: int | None = None) -> Task:
+    rng = np.random.default_rng(0)
+    inputs = rng.standard_normal((64, 2))
+    targets = inputs @ TRUE
+
+    def loss(params, batch, key, progress):
+        x, y, spoil = batch
+        noise = 1e-6 * jax.random.normal(key, ())
+        return jnp.mean((x @ params["w"] - y) ** 2) + noise + spoil
+
+    def batches(epoch, generator):
+        order = generator.permutation(64)
+        for i, part in enumerate(np.split(order, 4)):
+            step = 4 * epoch + i
+            spoil = np.nan if step == spoil_at else 0.0
+            yield jnp.asarray(inputs[part]), jnp.asarray(targets[part]), jnp.asarray(spoil)
+
+    def validate(params):
+        return float(np.mean((inputs @ np.asarray(params["w"]) - targets) ** 2))
+
+    return Task({"w": jnp.zeros(2)}, loss, batches, 4, validate)
+
+
+def settings(**changes) -> TrainingSettings:
+    optimiser = changes.pop("optimiser", {"learning_rate": 0.1})
+    return TrainingSettings(
+        **{"epochs": 40, "validations": 10, **changes}, optimiser=OptimiserSettings(**optimiser)
+    )
+
+
+def test_reaches_the_known_answer():
+    result = train(least_squares_task(), settings(), seed=0)
+    np.testing.assert_allclose(result.params["w"], TRUE, atol=1e-3)
+    assert [row["step"] for row in result.curve] == list(range(16, 161, 16))
+    assert result.progress.compile_seconds > 0
+
+
+def test_same_seed_same_bits_other_seed_other_bits():
+    a, b, c = (train(least_squares_task(), settings(), seed=s).params["w"] for s in (3, 3, 4))
+    np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(a, c)
+
+
+class StoppedError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("stop_at", [1, 17, 63, 159])
+def test_continues_with_the_same_bits(tmp_path, stop_at):
+    whole = train(least_squares_task(), settings(), seed=1)
+
+    def stop(progress: Progress):
+        if progress.step == stop_at:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        train(least_squares_task(), settings(), seed=1, folder=tmp_path, report=stop)
+    continued = train(least_squares_task(), settings(), seed=1, folder=tmp_path, resume=True)
+    np.testing.assert_array_equal(continued.params["w"], whole.params["w"])
+    assert continued.curve == whole.curve
+
+
+def test_a_step_that_is_not_finite_is_skipped_and_counted():
+    whole = train(least_squares_task(spoil_at=10), settings(), seed=0)
+    assert whole.progress.skipped == 1
+    np.testing.assert_allclose(whole.params["w"], TRUE, atol=1e-3)
+
+
+def test_never_finite_is_an_error():
+    task = least_squares_task()
+    hopeless = Task(task.params, task.loss, task.batches, 4, lambda params: float("nan"))
+    with pytest.raises(RunError, match="never reached a finite validation loss"):
+        train(hopeless, settings(epochs=2), seed=0)
+
+
+def test_the_best_parameters_win_over_the_last():
+    task = least_squares_task()
+    seen = []
+
+    def validate(params):
+        seen.append(np.asarray(params["w"]).copy())
+        return [3.0, 1.0, 2.0][len(seen) - 1]
+
+    judged = Task(task.params, task.loss, task.batches, 4, validate)
+    result = train(judged, settings(epochs=3, validations=3), seed=0)
+    np.testing.assert_array_equal(result.params["w"], seen[1])
+    assert result.progress.best_step == 8
+
+
+def test_stops_early():
+    task = least_squares_task()
+    judged = Task(task.params, task.loss, task.batches, 4, lambda params: 1.0)
+    result = train(judged, settings(epochs=50, validations=50, early_stop=3), seed=0)
+    assert len(result.curve) == 4
+
+
+def test_a_plateau_lowers_the_rate():
+    task = least_squares_task()
+    judged = Task(task.params, task.loss, task.batches, 4, lambda params: 1.0)
+    steady = {"learning_rate": 0.01, "schedule": "constant"}
+    falling = {"learning_rate": 0.01, "schedule": "plateau", "patience": 2}
+    moved = []
+    for optimiser in (steady, falling):
+        path = []
+        watched = Task(
+            judged.params,
+            judged.loss,
+            judged.batches,
+            4,
+            lambda params, path=path: path.append(np.asarray(params["w"])) or 1.0,
+        )
+        train(watched, settings(epochs=12, validations=12, optimiser=optimiser), seed=0)
+        moved.append(np.abs(path[-1] - path[-2]).max())
+    assert moved[1] < 0.1 * moved[0]
+
+
+def test_weight_decay_spares_constants():
+    import equinox as eqx
+
+    class Parameters(eqx.Module):
+        W: jax.Array
+        constants: jax.Array
+        rate: jax.Array
+
+    params = Parameters(jnp.ones(2), jnp.ones(2), jnp.ones(2))
+    task = Task(
+        params,
+        lambda params, batch, key, progress: (
+            0.0 * jnp.sum(params.W * params.constants * params.rate)
+        ),
+        lambda epoch, generator: iter([jnp.zeros(1)]),
+        1,
+        lambda params: -float(epoch_of(params)),
+    )
+
+    def epoch_of(params):
+        return 1 - params.W[0]
+
+    result = train(
+        task,
+        settings(
+            epochs=5,
+            validations=5,
+            optimiser={"learning_rate": 0.1, "schedule": "constant", "weight_decay": 0.5},
+        ),
+        seed=0,
+    ).params
+    assert result.W[0] < 0.9
+    assert result.constants[0] == 1
+    assert result.rate[0] == 1
+
+
+def test_a_full_disk_leaves_the_earlier_file(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_atomically(path, b"before")
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RunError, match="No space left"):
+        write_atomically(path, b"after")
+    assert path.read_bytes() == b"before"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_training_on_a_full_disk_keeps_the_last_checkpoint(tmp_path, monkeypatch):
+    real, count = os.fsync, []
+
+    def full_later(handle):
+        count.append(1)
+        if len(count) > 4:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(handle)
+
+    monkeypatch.setattr(os, "fsync", full_later)
+    with pytest.raises(RunError, match="No space left"):
+        train(least_squares_task(), settings(), seed=1, folder=tmp_path)
+    monkeypatch.setattr(os, "fsync", real)
+    continued = train(least_squares_task(), settings(), seed=1, folder=tmp_path, resume=True)
+    whole = train(least_squares_task(), settings(), seed=1)
+    np.testing.assert_array_equal(continued.params["w"], whole.params["w"])
+
+
+def test_a_file_in_the_way_of_the_folder(tmp_path):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(RunError, match="cannot be made"):
+        train(least_squares_task(), settings(), seed=0, folder=tmp_path / "taken" / "run")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"arrays": 3}', b'{"arrays": "../x", "position": {}}']
+)
+def test_a_damaged_checkpoint_is_one_clear_sentence(tmp_path, content):
+    (tmp_path / "position.json").write_bytes(content)
+    with pytest.raises(RunError):
+        train(least_squares_task(), settings(), seed=0, folder=tmp_path, resume=True)
+
+
+def test_arrays_go_back_to_their_places(tmp_path):
+    tree = {"a": jnp.arange(3.0), "b": [jnp.ones((2, 2), jnp.int32)]}
+    path = tmp_path / "x.safetensors"
+    write_arrays(path, named_arrays(tree))
+    empty = jax.tree.map(jnp.zeros_like, tree)
+    restored = restore_arrays(empty, read_arrays(path), path)
+    for a, b in zip(jax.tree.leaves(restored), jax.tree.leaves(tree), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for wrong in (
+        {"a": jnp.zeros(4), "b": tree["b"]},
+        {"a": tree["a"]},
+        {**tree, "c": jnp.ones(1)},
+    ):
+        with pytest.raises(RunError, match="does not hold this model"):
+            restore_arrays(wrong, read_arrays(path), path)
+
+
+def test_json_that_readers_take(tmp_path):
+    write_json(tmp_path / "x.json", {"a": [1, None]})
+    assert read_json(tmp_path / "x.json") == {"a": [1, None]}
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(tmp_path / "x.json", {"a": float("nan")})
+    assert read_json(tmp_path / "x.json") == {"a": [1, None]}
