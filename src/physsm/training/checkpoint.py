@@ -78,7 +78,7 @@ def read_json(path: Path) -> Any:
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write named arrays as safetensors."""
-    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     write_atomically(path, to_safetensors(whole))
 
 
