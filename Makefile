@@ -30,4 +30,4 @@ bench: install
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf .venv site build dist .pytest_cache .ruff_cache
+	rm -rf .venv site build dist .pytest_cache .ruff_cache .xla_cache

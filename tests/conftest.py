@@ -1,5 +1,10 @@
 """Strict arrays in all tests: shapes checked at run time, no silent promotion or broadcasting."""
 
+import os
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # set before JAX is imported
+
 import jax
 import jaxtyping
 import pytest
@@ -9,6 +14,10 @@ from jaxtyping import install_import_hook
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# Many tests fit the same small networks: programs are compiled once for all workers.
+jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent.parent / ".xla_cache"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 install_import_hook("physsm", "beartype.beartype")
 

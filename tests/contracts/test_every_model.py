@@ -404,10 +404,10 @@ def test_bad_coverage_is_refused(name, coverage):
 
 def test_missing_columns_are_refused(name):
     history, query = cut(whole())
-    with pytest.raises(DataError, match="no column v"):
+    with pytest.raises(DataError, match="no channel v"):
         fitted_model(name).forecast(history.only(["x"]), times=query)
     without_force = replace(history, controls=history.controls[:, :, :0], control_names=())
-    with pytest.raises(DataError, match="no column force"):
+    with pytest.raises(DataError, match="no control force"):
         fitted_model(name).forecast(without_force, times=query)
     with pytest.raises(DataError, match="force"):
         fitted_model(name).forecast(as_frame(list(history), with_control=False), times=query)

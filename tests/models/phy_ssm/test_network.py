@@ -25,6 +25,11 @@ def observations(network, steps=14, seed=0) -> Observations:
     )
 
 
+@eqx.filter_jit
+def observe(network, rows):
+    return network.observe(rows, None)
+
+
 def networks():
     grounded = random_panel(["x"], ["u"])
     mixed = random_panel(["x", "other"], ["u"])
@@ -48,28 +53,32 @@ def test_a_stream_equals_the_batch_with_equal_gradients(network):
         return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(boundary))
 
     def end_by_stream(network):
-        boundary = network.start()
-        for i in range(len(rows.gaps)):
-            boundary = network.update(boundary, jax.tree.map(lambda leaf, i=i: leaf[i], rows))
+        def one_row(boundary, row):
+            return network.update(boundary, row), None
+
+        boundary, _ = jax.lax.scan(one_row, network.start(), rows)
         return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(boundary))
 
-    np.testing.assert_allclose(end_by_batch(network), end_by_stream(network), rtol=1e-9)
-    a, b = (eqx.filter_grad(f)(network) for f in (end_by_batch, end_by_stream))
+    (value_a, a), (value_b, b) = (
+        eqx.filter_jit(eqx.filter_value_and_grad(f))(network) for f in (end_by_batch, end_by_stream)
+    )
+    np.testing.assert_allclose(value_a, value_b, rtol=1e-9)
     for left, right in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("network", ALL)
 def test_a_rollout_is_a_loop_of_single_steps(network):
-    boundary = network.observe(observations(network), None).boundary
+    boundary = observe(network, observations(network)).boundary
     rng = np.random.default_rng(1)
     controls = jnp.asarray(rng.standard_normal((6, len(network.plan.controls))))
     gaps = jnp.asarray(rng.uniform(0.1, 2, 6))
-    future = network.rollout(boundary, controls, gaps)
+    future = eqx.filter_jit(lambda n: n.rollout(boundary, controls, gaps))(network)
+    step = eqx.filter_jit(lambda unit, *state: unit.advance(*state))
     z, features, carry, u = boundary.z_ext, boundary.features, boundary.unit, boundary.control
     for i in range(6):
         theta = network.unit.theta(features, boundary.series_terms)
-        z = network.unit.advance(z, theta, u, controls[i], gaps[i])
+        z = step(network.unit, z, theta, u, controls[i], gaps[i])
         np.testing.assert_allclose(future.z_ext[i], z, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(future.theta[i], theta, rtol=1e-9, atol=1e-12)
         features, carry = network.unit.feature_step(z, controls[i], gaps[i], carry)
@@ -82,7 +91,7 @@ def test_empty_rows_before_a_series_change_nothing(network):
     padding = jax.tree.map(lambda leaf: leaf[:5], observations(network, seed=9))
     padding = padding._replace(gaps=jnp.zeros(5), seen=jnp.zeros_like(padding.seen))
     padded = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), padding, rows)
-    alone, together = network.observe(rows, None), network.observe(padded, None)
+    alone, together = observe(network, rows), observe(network, padded)
     for a, b in zip(
         jax.tree.leaves(alone.boundary), jax.tree.leaves(together.boundary), strict=True
     ):
@@ -103,7 +112,7 @@ def test_grounded_channels_are_states_in_their_units():
 def test_draws_spread_around_the_mean():
     network = make_network(TEXT, random_panel(["x"], ["u"]))
     for one in (network, make_network(TEXT, random_panel(["x"], ["u"]), assimilate=False)):
-        boundary = one.observe(observations(one), None).boundary
+        boundary = observe(one, observations(one)).boundary
         draws = jax.vmap(lambda key, n=one, b=boundary: n.draw(b, key).z_ext)(
             jr.split(jr.key(0), 4000)
         )
@@ -120,5 +129,5 @@ def test_a_channel_that_was_not_shown_enters_as_last_seen():
     # The network may look at `last` and `seen` only; nothing else of a measurement is in its input.
     assert set(Observations._fields) == {"last", "seen", "controls", "gaps"}
     changed = rows._replace(seen=1 - rows.seen)
-    before = network.observe(rows, None).posterior.mean
-    assert not np.allclose(before, network.observe(changed, None).posterior.mean)
+    before = observe(network, rows).posterior.mean
+    assert not np.allclose(before, observe(network, changed).posterior.mean)
