@@ -12,14 +12,14 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import physics, startup
+from benchmarks import model, physics, startup
 
 RESULTS = Path(__file__).parent / "results" / "bench.json"
 
 
 def main() -> int:
     console = Console()
-    modules = [startup, physics]
+    modules = [startup, physics, model]
     results = [m for module in track(modules, "measuring") for m in module.measures()]
     table = Table(box=None, header_style="bold")
     for heading in ("what", "seconds", "ratio", "limit", "yardstick", ""):

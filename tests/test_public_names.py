@@ -9,7 +9,23 @@ import physsm
 
 
 def test_public_names():
-    assert set(physsm.__all__) == {"PhysicsError", "PhyssmError", "System", "__version__"}
+    assert set(physsm.__all__) == {
+        "ConfigError",
+        "DataError",
+        "Forecast",
+        "Panel",
+        "PhySSM",
+        "PhysicsError",
+        "PhyssmError",
+        "RunError",
+        "System",
+        "__version__",
+        "load",
+        "panel_from_arrays",
+        "read_table",
+        "to_panel",
+        "use_compile_cache",
+    }
     assert dir(physsm) == sorted(physsm.__all__)
     for name in physsm.__all__:
         assert getattr(physsm, name) is not None
@@ -27,7 +43,7 @@ def loaded_by(code: str) -> set[str]:
 
 @pytest.mark.parametrize("module", ["physsm", "physsm.cli.main"])
 def test_importing_does_not_load_heavy_modules(module):
-    assert not loaded_by(f"import {module}") & {"jax", "sympy", "numpy", "equinox"}
+    assert not loaded_by(f"import {module}") & {"jax", "sympy", "numpy", "equinox", "polars"}
 
 
 def test_explaining_needs_no_jax():

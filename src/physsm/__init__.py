@@ -7,20 +7,58 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from physsm._compile_cache import use_compile_cache as use_compile_cache
+    from physsm._errors import ConfigError as ConfigError
+    from physsm._errors import DataError as DataError
     from physsm._errors import PhysicsError as PhysicsError
     from physsm._errors import PhyssmError as PhyssmError
+    from physsm._errors import RunError as RunError
+    from physsm._values import Forecast as Forecast
+    from physsm._values import Panel as Panel
+    from physsm.data.arrays import panel_from_arrays as panel_from_arrays
+    from physsm.data.table import read_table as read_table
+    from physsm.data.table import to_panel as to_panel
+    from physsm.models._store import load as load
+    from physsm.models.phy_ssm.forecaster import PhySSM as PhySSM
     from physsm.physics.system import System as System
 
 __version__ = _version("physsm")
 
 # Imported when first used: JAX and SymPy take longer to import than most commands to run.
 _HOMES = {
+    "ConfigError": "physsm._errors",
+    "DataError": "physsm._errors",
+    "Forecast": "physsm._values",
+    "Panel": "physsm._values",
+    "PhySSM": "physsm.models.phy_ssm.forecaster",
     "PhysicsError": "physsm._errors",
     "PhyssmError": "physsm._errors",
+    "RunError": "physsm._errors",
     "System": "physsm.physics.system",
+    "load": "physsm.models._store",
+    "panel_from_arrays": "physsm.data.arrays",
+    "read_table": "physsm.data.table",
+    "to_panel": "physsm.data.table",
+    "use_compile_cache": "physsm._compile_cache",
 }
 
-__all__ = ["PhysicsError", "PhyssmError", "System", "__version__"]
+__all__ = [
+    "ConfigError",
+    "DataError",
+    "Forecast",
+    "Panel",
+    "PhySSM",
+    "PhysicsError",
+    "PhyssmError",
+    "RunError",
+    "System",
+    "__version__",
+    "load",
+    "panel_from_arrays",
+    "read_table",
+    "to_panel",
+    "use_compile_cache",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
 
 TimeUnit = Literal["s", "min", "h", "d"]
 
@@ -175,3 +179,17 @@ class Forecast:
     def valid(self) -> Bool[np.ndarray, "series steps"]:
         """False in the padding."""
         return np.arange(self.times.shape[1]) < self.lengths[:, None]
+
+    def to_frame(self) -> pl.DataFrame:
+        """A table with the history's own series and time columns, then, for each channel,
+        `NAME`, `NAME_lower` and `NAME_upper`.
+        """
+        from physsm.data.output import forecast_frame
+
+        return forecast_frame(self)
+
+    def plot(self, history: Panel | None = None, series: int = 0) -> Figure:
+        """A matplotlib figure of one series: means, intervals and, if given, its history."""
+        from physsm.report.forecast_plot import plot_forecast
+
+        return plot_forecast(self, history, series)

@@ -1,5 +1,7 @@
 """The terms of the objective, computed by hand from the network's outputs."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,9 +17,9 @@ from tests.models.phy_ssm.make import make_network, random_panel
 TEXT = "control u\nx' = v\nv' = ?*x + ?*v + ?*u"
 CONTEXT, HORIZON = 12, 6
 
-losses, objective, predict = (
-    eqx.filter_jit(f) for f in (plain.losses, plain.objective, plain.predict)
-)
+losses: Any = eqx.filter_jit(plain.losses)
+objective: Any = eqx.filter_jit(plain.objective)
+predict: Any = eqx.filter_jit(plain.predict)
 
 
 def example(**changes):

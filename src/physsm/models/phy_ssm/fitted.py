@@ -33,7 +33,7 @@ from physsm.models._calibration import Calibration, calibrate
 from physsm.models.phy_ssm import compute
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.future import plan_steps
-from physsm.models.phy_ssm.network import Boundary, Network, Observations
+from physsm.models.phy_ssm.network import FAR, Boundary, Network, Observations
 from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.task import long_enough_windows
 from physsm.physics.system import System
@@ -160,7 +160,7 @@ class FittedLatent(AbstractFitted):
             np.asarray(future.z_ext)[steps.rows, series],
             np.asarray(future.theta)[steps.rows, series],
         )
-        warnings = self._instability(history, query, mean, np.asarray(future.z_ext), steps.rows)
+        warnings = self._instability(history, query, np.asarray(future.z_ext), steps.rows)
         return Prediction(mean, spread, states, theta, warnings)
 
     def _one_step(self, history: Panel) -> Prediction:
@@ -386,25 +386,32 @@ class FittedLatent(AbstractFitted):
         return z_ext[..., :count] * np.array(self.plan.state_scale), theta
 
     def _instability(
-        self,
-        history: Panel,
-        query: Query,
-        mean: np.ndarray,
-        z_ext: np.ndarray,
-        rows: np.ndarray,
+        self, history: Panel, query: Query, z_ext: np.ndarray, rows: np.ndarray
     ) -> tuple[str, ...]:
-        """Which series left all that is finite, when, and in which state."""
+        """Which series left the stable region, when, and in which state."""
+        size = self.network.unit.size
+        centre = np.array(self.plan.state_offset) if self.plan.state_offset else 0.0
+        far = ~(np.abs(z_ext[..., :size] - centre) < FAR)
         found = []
-        inside = np.arange(mean.shape[1]) < query.lengths[:, None]
-        for s in np.flatnonzero((~np.isfinite(mean).all(-1) & inside).any(1)):
-            k = int(np.flatnonzero(~np.isfinite(mean[s]).all(-1))[0])
-            bad = np.flatnonzero(~np.isfinite(z_ext[rows[s, k], s]))
-            name = self.system.names[int(bad[0])] if self.system and len(bad) else "the latent"
-            found.append(
-                f"the forecast of series {history.ids[s]} leaves the stable region at time "
-                f"{query.times[s, k]:g}: {name} is no longer finite"
-            )
+        for s in range(len(history)):
+            out = far[rows[s, : query.lengths[s]], s]
+            if out.any():
+                k = int(np.flatnonzero(out.any(-1))[0])
+                state = int(np.flatnonzero(out[k])[0])
+                name = self.system.states[state] if self.system else "the latent"
+                found.append(
+                    f"the forecast of series {history.ids[s]} leaves the stable region at time "
+                    f"{query.times[s, k]:g} by {name}{self._driving_term(state)}"
+                )
         return tuple(found)
+
+    def _driving_term(self, state: int) -> str:
+        """The unknowns in the equation of a state, which may drive it away."""
+        if self.system is None:
+            return ""
+        row = self.system.states[state]
+        terms = [u.name for u in self.system.unknowns if any(p.row == row for p in u.places)]
+        return f" (unknown terms in its equation: {', '.join(terms)})" if terms else ""
 
     def _physics_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if self.system is None:

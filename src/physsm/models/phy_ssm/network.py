@@ -24,6 +24,7 @@ from physsm.nn.mlp import MLP, Dense
 from physsm.nn.s5 import S5Stack
 from physsm.physics.system import System
 
+FAR = 1e3  # scaled: how far from its mean a state may go in a rollout
 _CERTAIN, _VAGUE = -2.0, 1.0  # raw values of the encoder's std before training: 0.13 and 1.3
 _START_STD = 2.0  # of a state before its first row, scaled
 _START_NOISE = 0.03  # of the filter's steps before training, scaled
@@ -366,6 +367,7 @@ class Network(eqx.Module):
             z_next = self.unit.advance(z_ext, theta, u, u_next, gap)
             if key is not None:
                 z_next = self._disturbed(z_next, noise, gap)
+            z_next = self.within_reach(z_next)
             features, unit_states = self.unit.feature_step(z_next, u_next, gap, unit_states)
             return (z_next, features, unit_states, u_next), (z_next, theta)
 
@@ -376,6 +378,18 @@ class Network(eqx.Module):
         initial = (boundary.z_ext, boundary.features, boundary.unit, boundary.control)
         _, (z_ext, theta) = jax.lax.scan(body, initial, (controls, gaps, noise))
         return Rollout(z_ext, theta)
+
+    def within_reach(self, z_ext: Float[Array, " d"]) -> Float[Array, " d"]:
+        """The state, stopped at a distance where nothing is meant any more.
+
+        A model that is still wrong may run away in a rollout; without a stop its gradients would
+        be infinite, and it could not learn from its start.
+        """
+        size = self.unit.size
+        centre = self._like(self.plan.state_offset) if self.plan.state_offset else 0.0
+        z = jnp.clip(z_ext[:size], centre - FAR, centre + FAR)
+        is_inside = jnp.all(z == z_ext[:size])
+        return jnp.where(is_inside, z_ext, self.unit.extend(z))
 
     def prior(self, predicted: Float[Array, "*steps d"]) -> Gaussian:
         """The distribution of the latent that a prediction implies.

@@ -26,7 +26,7 @@ from physsm.physics.constrain import from_bounded, to_bounded
 from physsm.physics.system import System
 
 _START = 0.05  # where an unknown with one bound starts, in its natural size
-_FREE_LIMIT = 10.0  # of unknowns that cannot make the implicit step singular by themselves
+_FREE_LIMIT = 3.0  # of unknowns that cannot make the implicit step singular by themselves
 
 
 class PhysicsUnit(eqx.Module):
@@ -78,7 +78,7 @@ class PhysicsUnit(eqx.Module):
             varying,
             key_head,
             activation="softplus",
-            last_gain=0.1,
+            last_gain=0.01,
         )
 
     @property

@@ -1,0 +1,257 @@
+"""From a table to a forecast on the command line: runs, their folders, and what goes wrong."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+pytestmark = pytest.mark.xdist_group("runs")  # one fit serves them all
+
+COMMAND = [sys.executable, "-c", "from physsm.cli.main import run; run()"]
+CONFIG = """\
+context = 12
+horizon = 6
+stride = 4
+unknown_hidden = 8
+samples = 8
+encoder = {width = 8, states = 8, depth = 1}
+unit = {width = 8, states = 8, depth = 1}
+encoder_perceptron = {width = 8, layers = 1}
+decoder_perceptron = {width = 8, layers = 1}
+training = {epochs = 60, batch_size = 8, validations = 30}
+"""
+PHYSICS = "control force\nx' = v\nv' = -?k*x - ?c*v + force\nunknown ?k, ?c constant\nobserve x\n"
+
+
+class Desk:
+    """A folder with a table, physics and settings."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        rng = np.random.default_rng(0)
+        rows, future = [], []
+        for series in range(6):
+            times = np.cumsum(rng.uniform(0.1, 0.4, 46))
+            phase = rng.uniform(0, 6)
+            for i, t in enumerate(times):
+                x = np.exp(-0.1 * t) * np.sin(2 * t + phase) + 0.02 * rng.standard_normal()
+                row = {"flight": series, "t": t, "force": 0.1 * np.cos(t)}
+                if i < 40:
+                    rows.append({**row, "x": None if rng.random() < 0.1 else x})
+                else:
+                    future.append(row)
+        pl.DataFrame(rows).write_csv(folder / "table.csv")
+        pl.DataFrame(future).write_csv(folder / "future.csv")
+        (folder / "my.phys").write_text(PHYSICS)
+        (folder / "config.toml").write_text(CONFIG)
+
+    def start(self, *arguments: str) -> subprocess.Popen:
+        cache = str(self.folder / "cache")
+        return subprocess.Popen(
+            [*COMMAND, *arguments],
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "XDG_CACHE_HOME": cache},
+        )
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess:
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=110)
+        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    def fit_arguments(self, out: str, *more: str) -> list[str]:
+        arguments = "fit table.csv --physics my.phys --series flight --config config.toml"
+        return [*arguments.split(), "--out", out, *more]
+
+    def refused(self, *arguments: str) -> str:
+        result = self.run(*arguments)
+        assert result.returncode == 2, result.stderr
+        assert "Traceback" not in result.stderr
+        assert result.stderr.startswith("error: ") or "Usage" in result.stderr
+        return result.stderr
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory) -> Desk:
+    return Desk(tmp_path_factory.mktemp("desk"))
+
+
+@pytest.fixture(scope="module")
+def run(desk) -> Path:
+    result = desk.run(*desk.fit_arguments("run", "--json"))
+    assert result.returncode == 0, result.stderr
+    content = json.loads(result.stdout)
+    assert [row["model"] for row in content["rows"]] == ["phy_ssm", "repeat_last", "line", "arx"]
+    assert [row["name"] for row in content["unknowns"]] == ["k", "c"]
+    return desk.folder / "run"
+
+
+def test_a_run_folder_has_its_files(run):
+    assert {"model.json", "model.safetensors", "metrics.jsonl", "evaluation.json"} <= {
+        path.name for path in run.iterdir()
+    }
+    model = json.loads((run / "model.json").read_text())
+    assert model["format"] == 1
+    assert model["description"]["physics"] == PHYSICS
+    assert len((run / "metrics.jsonl").read_text().splitlines()) == 30
+
+
+def test_forecast_has_the_columns_of_the_table(desk, run):
+    result = desk.run(
+        *["forecast", "run", "table.csv", "--times", "future.csv", "--out", "pred.csv"]
+    )
+    assert result.returncode == 0, result.stderr
+    frame = pl.read_csv(desk.folder / "pred.csv")
+    assert frame.columns == ["flight", "t", "x", "x_lower", "x_upper"]
+    future = pl.read_csv(desk.folder / "future.csv")
+    assert frame["flight"].to_list() == future["flight"].to_list()
+    np.testing.assert_allclose(frame["t"], future["t"], rtol=1e-12)
+    assert (frame["x_lower"] <= frame["x"]).all()
+    assert (frame["x"] <= frame["x_upper"]).all()
+
+
+def test_evaluate_and_report(desk, run):
+    result = desk.run("evaluate", "run", "table.csv", "--json")
+    assert result.returncode == 0, result.stderr
+    assert len(json.loads(result.stdout)["rows"]) == 4
+    assert "phy_ssm" in desk.run("evaluate", "run", "table.csv").stdout
+    result = desk.run("report", "run", "--out", "page.html")
+    assert result.returncode == 0, result.stderr
+    page = (desk.folder / "page.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "x&#x27;" in page or "x'" in page
+
+
+def test_a_folder_is_not_used_twice(desk, run):
+    before = (run / "model.safetensors").read_bytes()
+    assert "already holds a run" in desk.refused(*desk.fit_arguments("run"))
+    other_seed = desk.fit_arguments("run", "--resume", "--seed", "5")
+    assert "another seed" in desk.refused(*other_seed)
+    assert (run / "model.safetensors").read_bytes() == before
+    (desk.folder / "full").mkdir(exist_ok=True)
+    (desk.folder / "full" / "precious.txt").write_text("mine")
+    assert "is not empty" in desk.refused(*desk.fit_arguments("full"))
+    assert "no run to continue" in desk.refused(*desk.fit_arguments("new", "--resume"))
+    assert "is a file" in desk.refused(*desk.fit_arguments("table.csv"))
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_was_stopped_continues_with_the_same_bits(desk, run, how):
+    name = f"stopped-{how}"
+    process = desk.start(*desk.fit_arguments(name))
+    checkpoint = desk.folder / name / "checkpoints" / "position.json"
+    deadline = time.monotonic() + 90
+    while not checkpoint.exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(how)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode != 0
+    if how == signal.SIGINT:
+        assert "--resume" in err
+        assert process.returncode == 130
+    assert not (desk.folder / name / "model.json").exists()
+    result = desk.run(*desk.fit_arguments(name, "--resume"))
+    assert result.returncode == 0, result.stderr
+    for file in ("model.safetensors", "metrics.jsonl"):
+        assert (desk.folder / name / file).read_bytes() == (run / file).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("flight,t,x,force\n0,0,1,0\n0,0,2,0\n", ["row 3", "column t"]),
+        ("flight,t,x,force\n0,0,1,0\n0,1,abc,0\n", ["row 3", "column x", "abc"]),
+        ("flight,t,x,force\n0,0,inf,0\n0,1,1,0\n", ["row 2", "column x"]),
+        ("flight,t,x,force\n0,0,1,0\n0,1,1,\n", ["row 3", "column force"]),
+        ("flight,t,x\n0,0,1\n0,1,1\n", ["force"]),
+        ("", ["empty"]),
+        ("flight,t,x,force\n0,0,1,0\n0,1,1,0\n", ["long enough", "too short"]),
+    ],
+)
+def test_bad_tables_are_named_by_row_and_column(desk, table, says):
+    (desk.folder / "bad.csv").write_text(table)
+    arguments = ["fit", "bad.csv", "--physics", "my.phys", "--series", "flight", "--out", "bad-run"]
+    message = desk.refused(*arguments)
+    if len(says) > 1 and says[0] == "long enough":
+        assert any(part in message for part in says), message
+    else:
+        assert all(part in message for part in says), message
+    assert not (desk.folder / "bad-run" / "model.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("fit none.csv --physics my.phys --out r1", "none.csv"),
+        ("fit table.csv --physics none.phys --out r1", "none.phys"),
+        ("fit table.csv --physics my.phys --out r1 --model phy_sm", "phy_ssm"),
+        ("fit table.csv --physics my.phys --out r1 --config none.toml", "none.toml"),
+        ("fit table.csv --physics my.phys --out r1 --channels y", "y"),
+        ("fit table.csv --out r1", "physics"),
+        ("forecast none table.csv --horizon 3 --out p.csv", "none"),
+        ("forecast run table.csv --horizon 3 --out p.csv", "force"),
+        ("forecast run table.csv --times table.csv --out p.csv", "not after the history"),
+        ("forecast run table.csv --times future.csv --out p.xlsx", "xlsx"),
+        ("forecast run table.csv --times future.csv --out p.csv --coverage 3", "coverage"),
+        ("evaluate run none.csv", "none.csv"),
+        ("evaluate run table.csv --horizon 500", "long enough"),
+        ("report none", "none"),
+    ],
+)
+def test_wrong_calls_are_one_clear_sentence(desk, run, arguments, says):
+    assert says in desk.refused(*arguments.split())
+    assert not (desk.folder / "p.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("lamda = 3", "lambda"),
+        ("context = -1", "context"),
+        ("training = {steps = 'x'}", "training.steps"),
+        ("preset = 'papr'", "papr"),
+        ("a = [", "TOML"),
+    ],
+)
+def test_wrong_settings_are_named(desk, setting, says):
+    (desk.folder / "wrong.toml").write_text(setting)
+    arguments = desk.fit_arguments("r2")
+    arguments[arguments.index("config.toml")] = "wrong.toml"
+    assert says in desk.refused(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("model.json", b""),
+        ("model.json", b"{"),
+        ("model.json", b"[1]"),
+        ("model.json", b'{"format": 99, "version": "9.0"}'),
+        ("model.json", b'{"format": 1, "model": "os.system"}'),
+        ("model.json", b'{"format": 1, "model": "phy_ssm"}'),
+        ("model.safetensors", b""),
+        ("model.safetensors", b"\xff" * 64),
+        ("model.safetensors", None),
+    ],
+)
+def test_hostile_model_files_are_refused(desk, run, file, content):
+    copy = desk.folder / "copy"
+    copy.mkdir(exist_ok=True)
+    for name in ("model.json", "model.safetensors"):
+        (copy / name).write_bytes((run / name).read_bytes())
+    whole = (copy / file).read_bytes()
+    (copy / file).write_bytes(whole[: len(whole) // 2] if content is None else content)
+    message = desk.refused(
+        *["forecast", "copy", "table.csv", "--times", "future.csv", "--out", "p.csv"]
+    )
+    assert str(file) in message or "copy" in message
+    assert not (desk.folder / "p.csv").exists()
