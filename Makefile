@@ -13,9 +13,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 demo: install
-	@$(BIN)/physsm explain pendulum
-	@echo "The forecasting model is not built yet: until it is, the demo shows how the physics text of the"
-	@echo "driven pendulum becomes the matrices that the model will learn in."
+	@$(BIN)/physsm demo
 
 test: install
 	scripts/test

@@ -21,10 +21,14 @@ def test_physics_texts_compile(page):
         assert System.parse(text).warnings == ()
 
 
-def test_readme_code_runs():
-    (code,) = blocks(ROOT / "README.md", "python")
+def test_readme_code_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    forecast, system = blocks(ROOT / "README.md", "python")
     scope: dict = {}
-    exec(code, scope)
+    exec(forecast, scope)
+    assert scope["forecast"].to_frame().columns == ["series", "time", "x", "x_lower", "x_upper"]
+    assert (tmp_path / "run" / "model.json").exists()
+    exec(system, scope)
     assert scope["system"].invariants == ("S + I + R",)
     assert scope["A"].shape == (3, 3)
 

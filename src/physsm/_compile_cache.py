@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 
 def use_compile_cache(folder: str | Path | None = None) -> Path:
     """Keep compiled programs in a folder, by default physsm's part of the user's cache folder."""
-    # XLA warns at length that its own tuning hints are no features of the processor.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import jax
     import platformdirs
 

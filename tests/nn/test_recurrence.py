@@ -1,5 +1,7 @@
 """Against a loop in complex NumPy, and automatic differentiation of a plain scan."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,15 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from physsm.nn import recurrence
 from physsm.nn.discretise import DISCRETISATIONS, Complex
 from physsm.nn.recurrence import (
     accumulate_at_once,
     accumulate_in_order,
     advance,
     pack,
-    recur,
     unpack,
 )
+
+recur: Any = recurrence.recur
 
 METHODS = sorted(DISCRETISATIONS)
 

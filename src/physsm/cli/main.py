@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -17,6 +18,10 @@ from physsm.cli.options import Debug, debugging
 from physsm.cli.output import show_error, show_plain
 from physsm.cli.report import report
 from physsm.cli.systems import systems
+
+# XLA, which is imported later, warns at length of what is none of a user's business: that its own
+# tuning hints are no features of the processor.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 BAD_INPUT, INTERRUPTED = 2, 130
 

@@ -46,10 +46,10 @@ class TrainingSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    steps: int = Field(default=1500, ge=1)
+    steps: int = Field(default=500, ge=1)
     epochs: int | None = Field(default=None, ge=1)
     batch_size: int = Field(default=32, ge=1)
-    validations: int = Field(default=30, ge=1)
+    validations: int = Field(default=20, ge=1)
     early_stop: int | None = Field(default=None, ge=1)
     optimiser: OptimiserSettings = OptimiserSettings()
 

@@ -36,3 +36,9 @@ def make_network(text: str, panel: Panel, seed: int = 0, **changes: Any) -> Netw
     plan = data_plan(panel, True, config.physical_units)
     plan = physics_plan(plan, system, panel, config.ground_states)
     return Network(system, plan, config, jr.key(seed))
+
+
+def small_panel_settings(steps: int) -> dict[str, Any]:
+    """Settings of a small network for panels of a few dozen rows."""
+    settings = PhySSM.test_settings()
+    return {**settings, "training": {**settings["training"], "steps": steps}}

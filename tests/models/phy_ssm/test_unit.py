@@ -166,7 +166,7 @@ def test_unknowns_keep_their_bounds_and_kinds(network):
     series = jnp.asarray(rng.standard_normal((40, 1)))
     features, _ = unit.features(z_ext, u, gaps, unit.start())
     theta = jax.vmap(unit.theta)(features, series)
-    names = [unknown.name for unknown in unit.system.unknowns]
+    names = [unknown.name for unknown in System.parse(UNKNOWN).unknowns]
     values = {name: np.asarray(theta[:, i]) for i, name in enumerate(names)}
     assert np.all(values["a"] >= 2)
     assert np.all((values["b"] >= 0.1) & (values["b"] <= 0.4))
