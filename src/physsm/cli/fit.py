@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from physsm.cli.options import Debug, Json
-from physsm.cli.output import show, show_json, show_plain
+from physsm.cli.options import INTERRUPTED, Debug, Json
+from physsm.cli.output import show, show_error, show_json, show_plain
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -56,8 +56,12 @@ def fit(
     )
     request = Request(model, _settings(config), None if structure is None else structure.text, seed)
     use_compile_cache()
-    with training_bar(f"fitting {model}") as report:
-        run = fit_run(request, panel, out, title=table.stem, resume=resume, report=report)
+    try:
+        with training_bar(f"fitting {model}") as report:
+            run = fit_run(request, panel, out, title=table.stem, resume=resume, report=report)
+    except KeyboardInterrupt:
+        show_error(f"interrupted; the same command with --resume continues the run in {out}")
+        raise typer.Exit(INTERRUPTED) from None
     unknowns = (run.story["physics"] or {}).get("unknowns", [])
     if json:
         training = run.story["training"]

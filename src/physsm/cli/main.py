@@ -14,7 +14,7 @@ from physsm.cli.evaluate import evaluate
 from physsm.cli.explain import explain
 from physsm.cli.fit import fit
 from physsm.cli.forecast import forecast
-from physsm.cli.options import Debug, debugging
+from physsm.cli.options import INTERRUPTED, Debug, debugging
 from physsm.cli.output import show_error, show_plain
 from physsm.cli.report import report
 from physsm.cli.systems import systems
@@ -23,7 +23,7 @@ from physsm.cli.systems import systems
 # tuning hints are no features of the processor.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-BAD_INPUT, INTERRUPTED = 2, 130
+BAD_INPUT = 2
 
 app = typer.Typer(
     name="physsm",
@@ -65,5 +65,4 @@ def run() -> None:
         show_error(str(error))
         sys.exit(BAD_INPUT)
     except KeyboardInterrupt:
-        show_error("interrupted; a fit goes on where it was with --resume")
         sys.exit(INTERRUPTED)

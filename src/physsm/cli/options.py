@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+INTERRUPTED = 130  # the exit code of a command that was stopped by Ctrl-C
+
 
 @dataclass
 class Debugging:

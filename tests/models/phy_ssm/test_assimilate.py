@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from physsm.models.phy_ssm.assimilate import correct, predict
+from physsm.models.phy_ssm.assimilate import correct, predict, within
 
 
 def joint_condition(F, Q, m0, P0, measured, precision):
@@ -63,3 +63,12 @@ def test_a_nonlinear_transition_is_linearised_at_the_mean():
     )
     np.testing.assert_allclose(mean, np.sin(1.5))
     np.testing.assert_allclose(covariance, [[(3 * np.cos(1.5)) ** 2 * 0.04 + 0.01]])
+
+
+def test_standard_deviations_are_kept_within_limits():
+    P = np.array([[400.0, 6.0, 0.0], [6.0, 1.0, 0.0], [0.0, 0.0, -1e-9]])
+    found = np.asarray(within(jnp.asarray(P), 1e-3, 10.0))
+    np.testing.assert_allclose(np.sqrt(np.diag(found)), [10, 1, 1e-3])
+    np.testing.assert_allclose(found[0, 1] / 10, 6 / 20)  # the correlation is the same
+    inside = np.array([[2.0, 0.3], [0.3, 1.0]])
+    np.testing.assert_array_equal(within(jnp.asarray(inside), 1e-3, 10.0), inside)

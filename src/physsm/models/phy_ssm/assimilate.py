@@ -12,8 +12,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physsm.nn.solve import solve
-
 
 def predict(
     mean: Float[Array, " q"],
@@ -39,12 +37,26 @@ def correct(
 ) -> tuple[Float[Array, " q"], Float[Array, "q q"]]:
     """Mean and covariance given measurements of the components.
 
-    In the form P⁺ = (I + P W)⁻¹ P, which needs no inverse of P and takes precisions of zero.
+    Errors of measurements are independent, so they are taken one after the other: each is a
+    division by a number instead of a linear system, and a precision of zero needs no special case.
     """
-    information = jnp.eye(len(mean), dtype=mean.dtype) + covariance * precision[None, :]
-    after = jax.vmap(solve, in_axes=(None, 1), out_axes=1)(information, covariance)
-    after = _symmetric(after)
-    return mean + after @ (precision * (measured - mean)), after
+    for j in range(mean.shape[0]):
+        gain = covariance[:, j] * (precision[j] / (1 + precision[j] * covariance[j, j]))
+        mean = mean + gain * (measured[j] - mean[j])
+        covariance = covariance - gain[:, None] * covariance[None, j]
+    return mean, _symmetric(covariance)
+
+
+def within(covariance: Float[Array, "q q"], least: float, most: float) -> Float[Array, "q q"]:
+    """The covariance with standard deviations between two numbers, correlations as they are.
+
+    Keeps single precision sound where a transition stretches space without end.
+    """
+    variance = jnp.diagonal(covariance)
+    factor = jnp.minimum(1, most * jax.lax.rsqrt(jnp.maximum(variance, least**2)))
+    shrunk = covariance * factor[:, None] * factor[None, :]
+    lacking = jnp.maximum(least**2 - jnp.diagonal(shrunk), 0)
+    return shrunk + jnp.diag(lacking)
 
 
 def _symmetric(matrix: Array) -> Array:

@@ -15,7 +15,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from physsm.models.phy_ssm.assimilate import correct, predict
+from physsm.models.phy_ssm.assimilate import correct, predict, within
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.unit import FreeUnit, PhysicsUnit, Unit
@@ -24,8 +24,9 @@ from physsm.nn.mlp import MLP, Dense
 from physsm.nn.s5 import S5Stack
 from physsm.physics.system import System
 
-FAR = 1e3  # scaled: how far from its mean a state may go in a rollout
+FAR = 100.0  # scaled: how far from its mean a state may go in a rollout
 _CERTAIN, _VAGUE = -2.0, 1.0  # raw values of the encoder's std before training: 0.13 and 1.3
+_LEAST_STD, _MOST_STD = 1e-4, 10.0  # of a filtered state, scaled
 _START_STD = 2.0  # of a state before its first row, scaled
 _START_NOISE = 0.03  # of the filter's steps before training, scaled
 _SMALLEST_VARIANCE = 1e-4  # of what the encoder says: keeps single precision sound
@@ -297,18 +298,20 @@ class Network(eqx.Module):
         is_started = before.is_started > 0
         mean = jnp.where(is_started, mean, state)
         covariance = jnp.where(is_started, covariance, before.covariance)
+        covariance = within(covariance, _LEAST_STD, _MOST_STD)
         terms = jnp.zeros_like(before.series_terms)
         measured = jnp.concatenate([inferred.posterior.mean, terms])
         precision = jnp.concatenate([self._precision(row, inferred.posterior.std), terms])
         prior_std = jnp.sqrt(jnp.diagonal(covariance)[:size])
         prior = (mean[:size], prior_std)
         mean, covariance = correct(mean, covariance, measured, precision)
-        z_ext = self.unit.extend(mean[:size])
+        covariance = within(covariance, _LEAST_STD, _MOST_STD)
+        z_ext = self.within_reach(self.unit.extend(mean[:size]))
         features, unit_states = self.unit.feature_step(z_ext, row.controls, row.gaps, before.unit)
         after = Boundary(
             before.encoder,
             unit_states,
-            Gaussian(mean[:size], jnp.sqrt(jnp.diagonal(covariance)[:size])),
+            Gaussian(z_ext[:size], jnp.sqrt(jnp.diagonal(covariance)[:size])),
             z_ext,
             features,
             mean[size:],
@@ -380,14 +383,17 @@ class Network(eqx.Module):
         return Rollout(z_ext, theta)
 
     def within_reach(self, z_ext: Float[Array, " d"]) -> Float[Array, " d"]:
-        """The state, stopped at a distance where nothing is meant any more.
+        """The state, kept within its bounds and stopped where nothing is meant any more.
 
         A model that is still wrong may run away in a rollout; without a stop its gradients would
         be infinite, and it could not learn from its start.
         """
         size = self.unit.size
+        lower, upper = self.unit.limits()
         centre = self._like(self.plan.state_offset) if self.plan.state_offset else 0.0
-        z = jnp.clip(z_ext[:size], centre - FAR, centre + FAR)
+        z = jnp.clip(
+            z_ext[:size], jnp.maximum(centre - FAR, lower), jnp.minimum(centre + FAR, upper)
+        )
         is_inside = jnp.all(z == z_ext[:size])
         return jnp.where(is_inside, z_ext, self.unit.extend(z))
 

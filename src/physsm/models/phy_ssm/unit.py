@@ -96,6 +96,13 @@ class PhysicsUnit(eqx.Module):
         """Which unknowns have one value for each series."""
         return _of_kind(self.system, "per series")
 
+    def limits(self) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+        """The bounds of the states, scaled; infinite where there are none."""
+        bounds, scale = self.system.state_bounds, self.plan.state_scale
+        lower = [_or(b.lower, -np.inf) / s for b, s in zip(bounds, scale, strict=True)]
+        upper = [_or(b.upper, np.inf) / s for b, s in zip(bounds, scale, strict=True)]
+        return self._like(lower), self._like(upper)
+
     def start(self) -> Float[Array, "depth states"]:
         """The states of the S5 stack before the first row."""
         if isinstance(self.network, S5Stack):
@@ -309,6 +316,11 @@ class FreeUnit(eqx.Module):
     def per_series(self) -> tuple[int, ...]:
         """No unknowns."""
         return ()
+
+    def limits(self) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+        """A latent has no bounds."""
+        infinite = jnp.full(self.latent, np.inf, self.inputs.W.dtype)
+        return -infinite, infinite
 
     def start(self) -> Float[Array, "depth states"]:
         """The states of the S5 stack before the first row."""
