@@ -89,7 +89,10 @@ def plain(value: Any) -> Any:
 def unknown_rows(
     system: System, unknowns: Unknowns | None, truth: Mapping[str, float]
 ) -> list[dict[str, Any]]:
-    """Each unknown with its mean over all rows and the range of nine tenths of its values."""
+    """Each unknown with its mean over all rows and the range of nine tenths of its values.
+
+    A constant has one value, and how sure it is was not estimated.
+    """
     rows = []
     for i, unknown in enumerate(system.unknowns if unknowns is not None else ()):
         assert unknowns is not None
@@ -103,8 +106,8 @@ def unknown_rows(
                 "kind": unknown.kind,
                 "unit": system.units.get(f"?{unknown.name}"),
                 "value": float(values.mean()),
-                "lower": float(low) - around,
-                "upper": float(high) + around,
+                "lower": None if unknown.kind == "constant" else float(low) - around,
+                "upper": None if unknown.kind == "constant" else float(high) + around,
                 "true": truth.get(unknown.name),
             }
         )
@@ -223,6 +226,8 @@ def _unknown_curves(
     n = int(unknowns.lengths[i])
     curves = []
     for k, unknown in enumerate(system.unknowns):
+        if unknown.kind == "constant":
+            continue
         mean, reach = unknowns.mean[i, :n, k], _Z90 * unknowns.std[i, :n, k]
         true = truth.get(unknown.name)
         curves.append(

@@ -6,6 +6,7 @@ future change nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -107,10 +108,11 @@ def advance_rows(
     return jax.vmap(network.unit.advance)(z_ext, theta, u, u_next, gaps)
 
 
-@eqx.filter_jit
-def update(network: Network, boundary: Boundary, row: Observations) -> Boundary:
-    """A stream after one more row."""
-    return network.update(boundary, row)
+def compiled_update(network: Network) -> Callable[[Boundary, Observations], Boundary]:
+    """A stream after one more row. The parameters are part of the program: handing them over each
+    time would take longer than the update itself.
+    """
+    return jax.jit(lambda boundary, row: network.update(boundary, row))
 
 
 def padded_steps(array: np.ndarray, steps: int) -> np.ndarray:

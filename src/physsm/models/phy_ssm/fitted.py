@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -265,7 +266,7 @@ class FittedLatent(AbstractFitted):
             np.asarray(control, dtype),  # type: ignore[arg-type]
             np.asarray(gap, dtype),  # type: ignore[arg-type]
         )
-        return Stream(compute.update(self.network, stream.boundary, row), float(t), last, control)
+        return Stream(self._update(stream.boundary, row), float(t), last, control)
 
     def forecast_stream(
         self, stream: Stream, *, times: Any, controls: Any = None, coverage: float | None = 0.9
@@ -289,6 +290,10 @@ class FittedLatent(AbstractFitted):
         boundary = jax.tree.map(lambda leaf: leaf[None], stream.boundary)
         prediction = self._continue(boundary, history, query, coverage is not None)
         return self._as_forecast(history, query.times, query.lengths, prediction, coverage)
+
+    @cached_property
+    def _update(self) -> Callable[[Boundary, Observations], Boundary]:
+        return compute.compiled_update(self.network)
 
     # Files.
 

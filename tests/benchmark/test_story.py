@@ -1,0 +1,76 @@
+"""Scores by hand, and stories that the report accepts."""
+
+import json
+
+import numpy as np
+
+from physsm._values import Panel, Series
+from physsm.benchmark.evaluate import evaluation_windows, fit_classical, score
+from physsm.benchmark.story import fingerprint, make_story, plain
+from physsm.data.window import Sizes
+from physsm.report.contents import check_contents
+from physsm.report.page import render_page
+
+SIZES = Sizes(context=10, horizon=5, stride=5)
+
+
+def make_panel(seed=0, names=("x",)) -> Panel:
+    rng = np.random.default_rng(seed)
+    series = []
+    for i in range(6):
+        times = np.cumsum(rng.uniform(0.5, 1.5, 30))
+        values = np.cumsum(rng.standard_normal((30, len(names))), 0)
+        values[rng.random(values.shape) < 0.1] = np.nan
+        series.append(Series(f"s{i}", times, values, np.zeros((30, 0))))
+    return Panel.from_series(series, names)
+
+
+def test_scores_of_repeat_last_by_hand():
+    panel = make_panel()
+    model = fit_classical(panel, make_panel(1), 0)["repeat_last"]
+    parts = evaluation_windows(panel, SIZES)
+    found = score(model, parts, (2.0,))
+    history, _, target = parts
+    errors, one_step = [], []
+    for i in range(len(history)):
+        values = history[i].values[:, 0]
+        last = values[~np.isnan(values)][-1]
+        errors += [abs(x - last) / 2 for x in target[i].values[:, 0] if not np.isnan(x)]
+        for k in range(1, len(values)):
+            before = values[:k][~np.isnan(values[:k])]
+            if len(before) and not np.isnan(values[k]):
+                one_step.append(abs(values[k] - before[-1]) / 2)
+    np.testing.assert_allclose(found["extrap_mae"], np.mean(errors), rtol=1e-12)
+    np.testing.assert_allclose(found["interp_mae"], np.mean(one_step), rtol=0.05)
+
+
+def test_targets_do_not_overlap():
+    _, query, _ = evaluation_windows(make_panel(), SIZES)
+    times = query.times.reshape(6, -1)
+    assert all(len(set(row)) == len(row) for row in times)
+
+
+def test_a_story_of_any_model_makes_a_page():
+    train, rest = make_panel(), make_panel(1)
+    classical = fit_classical(train, rest, 0)
+    model = classical.pop("arx")
+    parts = evaluation_windows(rest, SIZES)
+    scores = [
+        score(row, parts, model.interface.channel_scale) for row in (model, *classical.values())
+    ]
+    story = make_story("A <title>", model, classical, rest, SIZES, scores, {"a": {"b": 1}})
+    again = check_contents(json.loads(json.dumps(story)))
+    assert again["settings"] == {"a.b": 1}
+    assert "A &lt;title&gt;" in render_page(again)
+
+
+def test_plain_values_are_json():
+    value = {"a": np.array([1.0, np.nan]), "b": (np.float64(2), np.int64(3)), "c": float("inf")}
+    assert plain(value) == {"a": [1.0, None], "b": [2.0, 3], "c": None}
+
+
+def test_the_fingerprint_changes_with_any_value():
+    panel, other = make_panel(), make_panel()
+    assert fingerprint(panel) == fingerprint(other)
+    other.values[2, 3, 0] = 7.0
+    assert fingerprint(panel) != fingerprint(other)
