@@ -86,7 +86,8 @@ def test_middle_coefficients_make_nonlinear_steps_second_order(correct, order):
 
 
 def test_irregular_gaps_and_their_refinement_agree():
-    unit = make_network(PENDULUM, random_panel(["theta"]), relift=True).unit
+    exact = {"correct": True, "substeps": 2}
+    unit = make_network(PENDULUM, random_panel(["theta"]), **exact).unit
     u, start = jnp.zeros(0), unit.extend(jnp.asarray([0.8, 0.1]))
     gaps = np.random.default_rng(0).uniform(0.05, 0.3, 12)
     coarse = fine = start

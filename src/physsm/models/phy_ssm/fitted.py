@@ -396,7 +396,7 @@ class FittedLatent(AbstractFitted):
         """Which series left the stable region, when, and in which state."""
         size = self.network.unit.size
         centre = np.array(self.plan.state_offset) if self.plan.state_offset else 0.0
-        far = ~(np.abs(z_ext[..., :size] - centre) < FAR)
+        far = ~(np.abs(z_ext[..., :size] - centre) < 0.999 * FAR)
         found = []
         for s in range(len(history)):
             out = far[rows[s, : query.lengths[s]], s]

@@ -109,7 +109,9 @@ class LatentForecaster(AbstractForecaster):
             "decoder_perceptron": perceptron,
             "unknown_hidden": 8,
             "samples": 8,
-            "training": {"steps": 20, "batch_size": 8, "validations": 2},
+            "correct": False,
+            "substeps": 1,
+            "training": {"steps": 10, "batch_size": 8, "validations": 2},
         }
 
     def sizes(self, panel: Panel) -> Sizes:
