@@ -21,7 +21,14 @@ from physsm.models._base import AbstractFitted, AbstractForecaster
 from physsm.models._store import load
 from tests.models.toy import as_frame, recordings, toy_panel
 
-pytestmark = pytest.mark.parametrize("name", names_in("models"))
+TRAINED = {"phy_ssm", "s5"}  # compiling their networks takes minutes: `make test-all` runs them
+pytestmark = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in TRAINED else name
+        for name in names_in("models")
+    ],
+)
 
 FREE = """# damped oscillator without a force
 x' = v
