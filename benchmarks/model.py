@@ -132,9 +132,9 @@ def _matmul_flops(network: Any, rows: int, context: int) -> float:
     def dense(weights) -> float:
         return sum(2.0 * w.size for w in weights)
 
-    perceptron = dense([layer.W for layer in network.perceptron.layers])
-    decoder = dense([layer.W for layer in network.decoder.layers])
-    blocks = network.encoder.blocks
+    perceptron = dense([layer.W for layer in network.encoder.perceptron.layers])
+    decoder = dense([layer.W for layer in network.decoder.perceptron.layers])
+    blocks = network.encoder.stack.blocks
     stacks = dense([blocks.s5.B, blocks.s5.C, blocks.W_in, blocks.W_out])
     unit = network.unit
     blocks = unit.network.blocks
@@ -142,7 +142,9 @@ def _matmul_flops(network: Any, rows: int, context: int) -> float:
     inside = dense(
         [blocks.s5.B, blocks.s5.C, blocks.W_in, blocks.W_out, *(layer.W for layer in perceptrons)]
     )
-    per_context = perceptron + stacks + dense([network.posterior_head.W, network.prior_head.W])
+    per_context = (
+        perceptron + stacks + dense([network.encoder.posterior_head.W, network.prior_head.W])
+    )
     total = context * per_context + rows * (decoder + inside)
     return 3.0 * BATCH * total
 
@@ -161,8 +163,8 @@ def _matmul_speed() -> float:
 def _fitted():
     from physsm import System
     from physsm.data.window import Sizes
-    from physsm.models._base import Interface
     from physsm.models._calibration import uncalibrated
+    from physsm.models._stored import Interface
     from physsm.models.phy_ssm.fitted import FittedLatent
 
     network, _, context, panel = _network(CONTEXT + HORIZON)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -18,11 +18,11 @@ from jaxtyping import Float
 from pydantic import BaseModel, ValidationError
 
 from physsm._errors import ConfigError, DataError, did_you_mean
-from physsm._values import Forecast, Layout, Panel, Query
-from physsm.data.scale import channel_moments
+from physsm._values import Forecast, Panel, Query
 from physsm.data.table import to_panel
 from physsm.models._calibration import Calibration
 from physsm.models._future import make_query
+from physsm.models._stored import Interface, Stored
 from physsm.physics.system import System
 
 
@@ -37,31 +37,6 @@ class Prediction(NamedTuple):
     states: Float[np.ndarray, "series steps states"] | None = None
     unknowns: Float[np.ndarray, "series steps unknowns"] | None = None
     warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Interface:
-    """The columns that a fitted model speaks of, and how its training table looked.
-
-    `channel_scale` is the standard deviation of each channel there: the unit of scores.
-    """
-
-    channels: tuple[str, ...]
-    controls: tuple[str, ...]
-    layout: Layout
-    median_gap: float
-    channel_scale: tuple[float, ...] = ()
-
-    @classmethod
-    def of(cls, panel: Panel) -> Interface:
-        """That of a model trained on the panel."""
-        return cls(
-            panel.channels,
-            panel.control_names,
-            panel.layout,
-            panel.median_gap,
-            tuple(float(scale) for scale in channel_moments(panel)[1]),
-        )
 
 
 class AbstractForecaster(abc.ABC):
@@ -112,15 +87,8 @@ class AbstractFitted(abc.ABC):
 
     @classmethod
     @abc.abstractmethod
-    def restore(
-        cls,
-        description: Mapping[str, Any],
-        arrays: Mapping[str, np.ndarray],
-        interface: Interface,
-        calibration: Calibration,
-        source: str,
-    ) -> AbstractFitted:
-        """The inverse of `describe` and `arrays`. `source` is the file, for errors."""
+    def restore(cls, stored: Stored) -> AbstractFitted:
+        """The inverse of `describe` and `arrays`."""
 
     # What it inherits.
 

@@ -9,9 +9,9 @@ was fitted to.
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar, final
+from typing import Any, ClassVar, NamedTuple, TypeVar, final
 
 import numpy as np
 from jaxtyping import Float
@@ -22,10 +22,11 @@ from physsm.data.scale import channel_moments
 from physsm.data.split import default_split
 from physsm.data.table import to_panel
 from physsm.data.window import default_sizes
-from physsm.models._base import AbstractFitted, Interface, Prediction
+from physsm.models._base import AbstractFitted, AbstractForecaster, Prediction, read_config
 from physsm.models._calibration import Calibration, calibrate, uncalibrated
 from physsm.models._past import Origins, channel_points, ends, next_rows, rolling
 from physsm.models._spread import SpreadByLead, spread_by_lead
+from physsm.models._stored import Interface, Stored
 from physsm.physics.system import System
 
 _ORIGINS = 400  # behind the spread, and behind its calibration
@@ -94,60 +95,50 @@ class AbstractClassical(AbstractFitted):
         return {}
 
     @classmethod
-    def restore(
-        cls,
-        description: Mapping[str, Any],
-        arrays: Mapping[str, np.ndarray],
-        interface: Interface,
-        calibration: Calibration,
-        source: str,
-    ) -> AbstractClassical:
+    def restore(cls, stored: Stored) -> AbstractClassical:
         """The inverse of `describe` and `arrays`."""
-        channels = len(interface.channels)
-        leads = stored(arrays, "leads", (None,), source)
+        channels = len(stored.interface.channels)
+        leads = stored.array("leads", (None,))
         restored = cls(
-            interface=interface,
-            calibration=calibration,
-            usual=Usual(
-                stored(arrays, "mean", (channels,), source),
-                stored(arrays, "scale", (channels,), source),
-            ),
-            spread=SpreadByLead(leads, stored(arrays, "errors", (len(leads), channels), source)),
-            **cls._own_fields(description, arrays, interface, source),
+            interface=stored.interface,
+            calibration=stored.calibration,
+            usual=Usual(stored.array("mean", (channels,)), stored.array("scale", (channels,))),
+            spread=SpreadByLead(leads, stored.array("errors", (len(leads), channels))),
+            **cls._own_fields(stored),
         )
-        if description.keys() != restored.describe().keys():
-            raise RunError(f"{source} does not hold this model: it says {', '.join(description)}")
+        if stored.description.keys() != restored.describe().keys():
+            raise RunError(
+                f"{stored.source} does not hold this model: it says {', '.join(stored.description)}"
+            )
         return restored
 
     @classmethod
-    def _own_fields(
-        cls,
-        description: Mapping[str, Any],
-        arrays: Mapping[str, np.ndarray],
-        interface: Interface,
-        source: str,
-    ) -> dict[str, Any]:
+    def _own_fields(cls, stored: Stored) -> dict[str, Any]:
         """The fields of the model itself, from its file; none by default."""
         return {}
 
 
+F = TypeVar("F", bound="ClassicalForecaster")
+
+
+class ClassicalForecaster(AbstractForecaster):
+    """Settings of a classical model. Of a system it takes the names of the controls."""
+
+    irregular: ClassVar[bool] = True
+    missing: ClassVar[bool] = True
+    physics: ClassVar[bool] = False
+
+    def __init__(self, system: System | None, config: Any):
+        self.system = system
+        self.config = config
+
+    @classmethod
+    def create(cls: type[F], system: System | None, settings: Mapping[str, Any]) -> F:
+        """A forecaster from settings."""
+        return cls(system, read_config(cls.Config, settings, cls.name))
+
+
 C = TypeVar("C", bound=AbstractClassical)
-
-
-def stored(
-    arrays: Mapping[str, np.ndarray], name: str, shape: Sequence[int | None], source: str
-) -> np.ndarray:
-    """An array of a file, checked. A None in `shape` is any length but zero."""
-    array = arrays.get(name)
-    if array is None:
-        raise RunError(f"{source} does not hold this model: the array {name} is missing")
-    wrong = array.ndim != len(shape) or any(
-        found != wanted if wanted is not None else not found
-        for found, wanted in zip(array.shape, shape, strict=False)
-    )
-    if wrong or array.dtype != np.float64 or not np.isfinite(array).all():
-        raise RunError(f"{source} does not hold this model: the array {name} is not as it was")
-    return array
 
 
 def leads(panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:

@@ -15,8 +15,9 @@ import numpy as np
 from physsm._errors import PhyssmError, RunError
 from physsm._registry import find, names_in
 from physsm._values import Layout
-from physsm.models._base import AbstractFitted, Interface
+from physsm.models._base import AbstractFitted
 from physsm.models._calibration import LEVELS, Calibration
+from physsm.models._stored import Interface, Stored
 from physsm.training.checkpoint import (
     make_folder,
     read_arrays,
@@ -71,7 +72,7 @@ def load(folder: Any) -> AbstractFitted:
         interface = _interface(content["interface"])
         calibration = _calibration(content["calibration"], len(interface.channels))
         return find("models", name, "MODEL").Fitted.restore(
-            content["description"], arrays, interface, calibration, str(source)
+            Stored(content["description"], arrays, interface, calibration, str(source))
         )
     except PhyssmError as error:
         raise RunError(f"{path} cannot be used: {error}") from error

@@ -12,7 +12,7 @@ the step, with the control as it is then; nothing of it depends on controls afte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, final
 
@@ -22,20 +22,20 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._values import Panel
 from physsm.data.scale import control_moments
-from physsm.models._base import AbstractFitted, AbstractForecaster, Interface, read_config
+from physsm.models._base import AbstractFitted
 from physsm.models._classical import (
     AbstractClassical,
+    ClassicalForecaster,
     Usual,
     common_fields,
     squared_errors,
-    stored,
     training_parts,
     with_intervals,
 )
 from physsm.models._grid import ROUNDING, ControlPath, LookBack, known_lags, look_ahead, look_back
 from physsm.models._past import Origins, next_rows
 from physsm.models._regression import ridge_weights
-from physsm.physics.system import System
+from physsm.models._stored import Stored
 
 _CHOICE_ORIGINS = 200  # forecasts that decide about lags and ridge
 _MOST_ROWS = 20_000  # of the regression, evenly chosen
@@ -157,29 +157,23 @@ class FittedArx(AbstractClassical):
         }
 
     @classmethod
-    def _own_fields(
-        cls,
-        description: Mapping[str, Any],
-        arrays: Mapping[str, np.ndarray],
-        interface: Interface,
-        source: str,
-    ) -> dict[str, Any]:
-        channels, controls = len(interface.channels), len(interface.controls)
+    def _own_fields(cls, stored: Stored) -> dict[str, Any]:
+        channels, controls = len(stored.interface.channels), len(stored.interface.controls)
         weights = {}
-        for lags in map(int, description["lags"]):
+        for lags in map(int, stored.description["lags"]):
             shape = _width(lags, channels, controls), channels
-            weights[lags] = stored(arrays, f"weights_{lags}", shape, source)
+            weights[lags] = stored.array(f"weights_{lags}", shape)
         if not weights or min(weights) < 1:
-            raise ValueError(f"the lags are {description['lags']}")
+            raise ValueError(f"the lags are {stored.description['lags']}")
         return {
-            "ridge": float(description["ridge"]),
+            "ridge": float(stored.description["ridge"]),
             "weights": weights,
             "usual_controls": Usual(
-                stored(arrays, "control_mean", (controls,), source),
-                stored(arrays, "control_scale", (controls,), source),
+                stored.array("control_mean", (controls,)),
+                stored.array("control_scale", (controls,)),
             ),
-            "low": stored(arrays, "low", (channels,), source),
-            "high": stored(arrays, "high", (channels,), source),
+            "low": stored.array("low", (channels,)),
+            "high": stored.array("high", (channels,)),
         }
 
 
@@ -235,25 +229,13 @@ def _candidates(start: FittedArx, train: Panel, config: Config) -> Iterator[Fitt
 
 
 @final
-class Arx(AbstractForecaster):
+class Arx(ClassicalForecaster):
     """Linear autoregression of all channels with controls."""
 
     name: ClassVar[str] = "arx"
-    irregular: ClassVar[bool] = True
-    missing: ClassVar[bool] = True
     controls: ClassVar[bool] = True
-    physics: ClassVar[bool] = False
     Config: ClassVar[type[BaseModel]] = Config
     Fitted: ClassVar[type[AbstractFitted]] = FittedArx
-
-    def __init__(self, system: System | None, config: Config):
-        self.system = system
-        self.config = config
-
-    @classmethod
-    def create(cls, system: System | None, settings: Mapping[str, Any]) -> Arx:
-        """A forecaster from settings; of the system it takes the names of the controls."""
-        return cls(system, read_config(Config, settings, cls.name))
 
     @classmethod
     def test_settings(cls) -> dict[str, Any]:

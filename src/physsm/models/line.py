@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, final
 
@@ -11,16 +10,17 @@ from jaxtyping import Float
 from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._values import Panel
-from physsm.models._base import AbstractFitted, AbstractForecaster, Interface, read_config
+from physsm.models._base import AbstractFitted
 from physsm.models._classical import (
     AbstractClassical,
+    ClassicalForecaster,
     common_fields,
     squared_errors,
     training_parts,
     with_intervals,
 )
 from physsm.models._past import Origins, Points, channel_points
-from physsm.physics.system import System
+from physsm.models._stored import Stored
 
 _CHOICE_ORIGINS = 400  # forecasts that decide how many points are used
 
@@ -63,15 +63,9 @@ class FittedLine(AbstractClassical):
         return {"points": list(self.points)}
 
     @classmethod
-    def _own_fields(
-        cls,
-        description: Mapping[str, Any],
-        arrays: Mapping[str, np.ndarray],
-        interface: Interface,
-        source: str,
-    ) -> dict[str, Any]:
-        points = tuple(int(number) for number in description["points"])
-        if len(points) != len(interface.channels) or min(points) < 2:
+    def _own_fields(cls, stored: Stored) -> dict[str, Any]:
+        points = tuple(int(number) for number in stored.description["points"])
+        if len(points) != len(stored.interface.channels) or min(points) < 2:
             raise ValueError(f"the numbers of points are {points}")
         return {"points": points}
 
@@ -100,27 +94,15 @@ def _line(
 
 
 @final
-class Line(AbstractForecaster):
+class Line(ClassicalForecaster):
     """A line through the last measurements; a channel that was never measured has its training
     mean.
     """
 
     name: ClassVar[str] = "line"
-    irregular: ClassVar[bool] = True
-    missing: ClassVar[bool] = True
     controls: ClassVar[bool] = False
-    physics: ClassVar[bool] = False
     Config: ClassVar[type[BaseModel]] = Config
     Fitted: ClassVar[type[AbstractFitted]] = FittedLine
-
-    def __init__(self, system: System | None, config: Config):
-        self.system = system
-        self.config = config
-
-    @classmethod
-    def create(cls, system: System | None, settings: Mapping[str, Any]) -> Line:
-        """A forecaster from settings; of the system it takes the names of the controls."""
-        return cls(system, read_config(Config, settings, cls.name))
 
     def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> FittedLine:
         """Choose the numbers of points, and measure the errors for the intervals."""

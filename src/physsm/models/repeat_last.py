@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -11,15 +10,15 @@ from jaxtyping import Float
 from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._values import Panel
-from physsm.models._base import AbstractFitted, AbstractForecaster, read_config
+from physsm.models._base import AbstractFitted
 from physsm.models._classical import (
     AbstractClassical,
+    ClassicalForecaster,
     common_fields,
     training_parts,
     with_intervals,
 )
 from physsm.models._past import Origins, channel_points
-from physsm.physics.system import System
 
 
 class Config(BaseModel):
@@ -53,25 +52,13 @@ class FittedRepeatLast(AbstractClassical):
 
 
 @final
-class RepeatLast(AbstractForecaster):
+class RepeatLast(ClassicalForecaster):
     """Repeat the last measurement; a channel that was never measured has its training mean."""
 
     name: ClassVar[str] = "repeat_last"
-    irregular: ClassVar[bool] = True
-    missing: ClassVar[bool] = True
     controls: ClassVar[bool] = False
-    physics: ClassVar[bool] = False
     Config: ClassVar[type[BaseModel]] = Config
     Fitted: ClassVar[type[AbstractFitted]] = FittedRepeatLast
-
-    def __init__(self, system: System | None, config: Config):
-        self.system = system
-        self.config = config
-
-    @classmethod
-    def create(cls, system: System | None, settings: Mapping[str, Any]) -> RepeatLast:
-        """A forecaster from settings; of the system it takes the names of the controls."""
-        return cls(system, read_config(Config, settings, cls.name))
 
     def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> FittedRepeatLast:
         """Measure the errors, for the intervals."""

@@ -12,6 +12,8 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from physsm.nn.broadcast import on_last_axis
+
 Activation = Literal["relu", "softplus", "gelu", "sigmoid", "tanh"]
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": jax.nn.relu,
@@ -36,7 +38,7 @@ class Dense(eqx.Module):
 
     def __call__(self, x: Float[Array, "*rest inputs"]) -> Float[Array, "*rest outputs"]:
         """Apply to the last axis."""
-        return x @ self.W.T + self.b.reshape((1,) * (x.ndim - 1) + (-1,))
+        return x @ self.W.T + on_last_axis(self.b, x)
 
 
 class MLP(eqx.Module):

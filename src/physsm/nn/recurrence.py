@@ -5,8 +5,7 @@ matrices can be applied to them as they are. Factors and gains depend on the gap
 and are as large as the states; they are not stored but computed again for the gradient.
 
 The recurrence itself runs one step after the other on a CPU, where that is the faster, and as an
-associative scan on devices with many cores. Which one is decided when the program is compiled for
-its device; results are equal up to rounding.
+associative scan on devices with many cores; results are equal up to rounding.
 """
 
 from __future__ import annotations
@@ -103,13 +102,8 @@ def _accumulate(
     factor: Complex, added: Complex, start: Complex, reverse: bool = False
 ) -> Float[Array, "steps p2"]:
     """x[i] = factor[i]*x[i-1] + added[i] for all i, or from the last to the first."""
-    return lax.platform_dependent(
-        factor,
-        added,
-        start,
-        cpu=partial(accumulate_in_order, reverse=reverse),
-        default=partial(accumulate_at_once, reverse=reverse),
-    )
+    accumulate = accumulate_in_order if jax.default_backend() == "cpu" else accumulate_at_once
+    return accumulate(factor, added, start, reverse)
 
 
 def accumulate_in_order(

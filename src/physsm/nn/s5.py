@@ -16,6 +16,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from physsm.nn.broadcast import on_last_axis
 from physsm.nn.recurrence import advance, recur
 from physsm.nn.s5_init import diagonalise
 
@@ -199,6 +200,5 @@ def _normalise(x: Array, gain_and_shift: Array) -> Array:
     """Layer norm over the last axis."""
     centred = x - jnp.mean(x, axis=-1, keepdims=True)
     variance = jnp.mean(centred**2, axis=-1, keepdims=True)
-    shape = (1,) * (x.ndim - 1) + (-1,)
-    gain, shift = gain_and_shift[0].reshape(shape), gain_and_shift[1].reshape(shape)
+    gain, shift = (on_last_axis(one, x) for one in gain_and_shift)
     return centred * jax.lax.rsqrt(variance + 1e-5) * gain + shift

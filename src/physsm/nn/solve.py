@@ -1,57 +1,100 @@
-"""Solving one small linear system, without a call to LAPACK.
+"""Solving small linear systems, without a call to LAPACK.
 
 Batched LAPACK solves are slow for matrices of a dozen rows (one call each), and with some versions
 of JAX two of them in one program deadlock on machines with two cores. Elimination written out in
-array operations runs over the whole batch at once.
+array operations runs over the whole batch at once. Under `jax.vmap` the batch becomes the last
+axis, along which the processor's vector units work.
 """
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Float
 
 
+@jax.custom_jvp
 def solve(A: Float[Array, "d d"], b: Float[Array, " d"]) -> Float[Array, " d"]:
     """The x with A x = b, by Gaussian elimination with partial pivoting on equilibrated rows.
 
-    Derivatives, forwards and backwards, solve with the same matrix instead of differentiating the
-    elimination. A singular matrix gives infinities or NaN, as in NumPy's division by zero.
+    A singular matrix gives infinities or NaN, as in NumPy's division by zero.
     """
-    return lax.custom_linear_solve(
-        lambda x: A @ x,
-        b,
-        lambda _, right: _eliminate(A, right),
-        lambda _, right: _eliminate(A.T, right),
-    )
+    return _eliminate(A, b[:, None])[:, 0]
 
 
-def _eliminate(A: Array, b: Array) -> Array:
-    d = b.shape[0]
-    rows = jnp.concatenate([A, b[:, None]], axis=1)
+@solve.defjvp
+def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Derivatives need the inverse; one elimination gives it beside the solution, and all further
+    derivatives, forwards and backwards, are products with it.
+    """
+    (A, b), (dA, db) = primals, tangents
+    x, inverse = solve_and_invert(A, b)
+    return x, inverse @ (db - dA @ x)
+
+
+@jax.custom_jvp
+def solve_and_invert(
+    A: Float[Array, "d d"], b: Float[Array, " d"]
+) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
+    """The solution, and the inverse of the matrix."""
+    both = _eliminate(A, jnp.concatenate([b[:, None], jnp.eye(len(b), dtype=A.dtype)], axis=1))
+    return both[:, 0], both[:, 1:]
+
+
+@solve_and_invert.defjvp
+def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]):
+    (A, b), (dA, db) = primals, tangents
+    x, inverse = solve_and_invert(A, b)
+    return (x, inverse), (inverse @ (db - dA @ x), -(inverse @ dA) @ inverse)
+
+
+@custom_vmap
+def _eliminate(
+    A: Float[Array, "d d *batch"], b: Float[Array, "d k *batch"]
+) -> Float[Array, "d k *batch"]:
+    """The x with A x = b, for k right-hand sides and a batch on the last axes."""
+    d = A.shape[0]
     largest = jnp.max(jnp.abs(A), axis=1, keepdims=True)
-    rows = rows / jnp.where(largest > 0, largest, 1)
-    for k in range(d):
-        rows = _bring_pivot_up(rows, k)
-        pivot_row = rows[k, k:] / rows[k, k]
-        below = rows[k + 1 :, k:] - rows[k + 1 :, k : k + 1] * pivot_row[None]
-        rows = rows.at[k, k:].set(pivot_row).at[k + 1 :, k:].set(below)
-    x = [rows[d - 1, d]]
-    for k in range(d - 2, -1, -1):
-        x.insert(0, rows[k, d] - rows[k, k + 1 : d] @ jnp.stack(x))
-    return jnp.stack(x)
+    rows = jnp.concatenate([A, b], axis=1) / jnp.where(largest > 0, largest, 1)
+    above = []
+    for _ in range(d):
+        rows = _pivot_first(rows)
+        pivot_row = rows[0, 1:] / rows[0, :1]
+        above.append(pivot_row)
+        rows = rows[1:, 1:] - rows[1:, :1] * pivot_row[None]
+    x = above.pop()[None]
+    while above:
+        row, found = above.pop(), len(x)
+        known = jnp.sum(row[:found, None] * x, axis=0)
+        x = jnp.concatenate([(row[found:] - known)[None], x])
+    return x
 
 
-def _bring_pivot_up(rows: Array, k: int) -> Array:
-    """Exchange row k and the row at or below it with the largest entry in column k.
+@_eliminate.def_vmap
+def _(size: int, is_batched: list[bool], A: Array, b: Array) -> tuple[Array, bool]:
+    def batch_last(leaf: Array, batched: bool) -> Array:
+        if batched:
+            return jnp.moveaxis(leaf, 0, -1)
+        return jnp.broadcast_to(leaf[..., None], (*leaf.shape, size))
+
+    x = _eliminate(batch_last(A, is_batched[0]), batch_last(b, is_batched[1]))
+    return jnp.moveaxis(x, -1, 0), True
+
+
+def _pivot_first(rows: Float[Array, "n m *batch"]) -> Float[Array, "n m *batch"]:
+    """Exchange the first row and the one with the largest entry in the first column.
 
     Written with comparisons instead of indexing: a gather per sample is slow in a batch.
     """
-    d = rows.shape[0]
-    if k == d - 1:
+    if rows.shape[0] == 1:
         return rows
-    pivot = k + jnp.argmax(jnp.abs(rows[k:, k]))
-    is_pivot = (jnp.arange(d) == pivot)[:, None]
-    chosen = jnp.sum(jnp.where(is_pivot, rows, 0), axis=0)
-    exchanged = jnp.where(is_pivot, rows[k][None], rows)
-    return exchanged.at[k].set(chosen)
+    size = jnp.abs(rows[:, 0])
+    place = lax.broadcasted_iota(jnp.int32, size.shape, 0)
+    is_largest = size == jnp.max(size, axis=0, keepdims=True)
+    pivot = jnp.min(jnp.where(is_largest, place, len(rows)), axis=0, keepdims=True)
+    is_pivot = (place == pivot)[:, None]
+    chosen = jnp.sum(jnp.where(is_pivot, rows, 0), axis=0, keepdims=True)
+    exchanged = jnp.where(is_pivot, rows[:1], rows)
+    return jnp.concatenate([chosen, exchanged[1:]])

@@ -7,8 +7,9 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from physsm.models.phy_ssm.network import Network, Observations
+from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.plan import data_plan
+from physsm.models.phy_ssm.values import Drive, Observations
 from tests.models.phy_ssm.make import make_network, random_panel, small_config
 
 TEXT = "control u\nx' = v\nv' = ?*x + ?c*v + ?*u + ?s\nunknown ?c constant\nunknown ?s per series"
@@ -79,7 +80,7 @@ def test_a_rollout_is_a_loop_of_single_steps(network):
     z, features, carry, u = boundary.z_ext, boundary.features, boundary.unit, boundary.control
     for i in range(6):
         theta = network.unit.theta(features, boundary.series_terms)
-        z = step(network.unit, z, theta, u, controls[i], gaps[i])
+        z = step(network.unit, z, theta, Drive(u, controls[i], gaps[i]))
         np.testing.assert_allclose(future.z_ext[i], z, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(future.theta[i], theta, rtol=1e-9, atol=1e-12)
         features, carry = network.unit.feature_step(z, controls[i], gaps[i], carry)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from physsm.models.phy_ssm.values import Drive
 from physsm.physics.system import System
 from tests.models.phy_ssm.make import OSCILLATOR, make_network, random_panel
 
@@ -20,8 +21,8 @@ def oscillator_unit(**changes):
 
 
 @eqx.filter_jit
-def advance(unit, *state):
-    return unit.advance(*state)
+def advance(unit, z_ext, theta, u, u_next, gap):
+    return unit.advance(z_ext, theta, Drive(u, u_next, gap))
 
 
 def physical(unit, z_ext):

@@ -16,10 +16,11 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from physsm.models.phy_ssm.network import (
+from physsm.models.phy_ssm.network import Network
+from physsm.models.phy_ssm.values import (
     TIME_FIRST,
     Boundary,
-    Network,
+    Drive,
     Observations,
     Observed,
     Rollout,
@@ -101,11 +102,9 @@ def spread_of_unknowns(network: Network, rows: Observations, seed: Array, sample
 
 
 @eqx.filter_jit
-def advance_rows(
-    network: Network, z_ext: Array, theta: Array, u: Array, u_next: Array, gaps: Array
-) -> Array:
+def advance_rows(network: Network, z_ext: Array, theta: Array, drive: Drive) -> Array:
     """States a gap after (or before, if negative) given ones, all as one flat batch."""
-    return jax.vmap(network.unit.advance)(z_ext, theta, u, u_next, gaps)
+    return jax.vmap(network.unit.advance)(z_ext, theta, drive)
 
 
 def compiled_update(network: Network) -> Callable[[Boundary, Observations], Boundary]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from physsm._errors import ConfigError, DataError
+from physsm._errors import ConfigError
 from physsm._values import Forecast, Panel, Query
 from physsm.data.window import (
     Sizes,
@@ -25,18 +25,24 @@ from physsm.data.window import (
 )
 from physsm.models._base import (
     AbstractFitted,
-    Interface,
     Prediction,
+    check_coverage,
     inside_times,
     read_config,
 )
 from physsm.models._calibration import Calibration, calibrate
+from physsm.models._future import make_query
+from physsm.models._stored import Interface, Stored
 from physsm.models.phy_ssm import compute
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.future import plan_steps
-from physsm.models.phy_ssm.network import FAR, Boundary, Network, Observations
+from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.plan import Plan
+from physsm.models.phy_ssm.stability import instabilities
+from physsm.models.phy_ssm.stream import Stream, as_history, next_row
 from physsm.models.phy_ssm.task import long_enough_windows
+from physsm.models.phy_ssm.terms import limits
+from physsm.models.phy_ssm.values import Boundary, Drive, Observations
 from physsm.physics.system import System
 from physsm.training.checkpoint import named_arrays, restore_arrays
 from physsm.training.loop import Result
@@ -57,16 +63,6 @@ class Unknowns:
     lengths: np.ndarray
     mean: Float[np.ndarray, "series steps unknowns"]
     std: Float[np.ndarray, "series steps unknowns"]
-
-
-@dataclass(frozen=True, eq=False)
-class Stream:
-    """One series as it comes in: everything that its future depends on, whatever its length."""
-
-    boundary: Boundary
-    time: float | None
-    last: Float[np.ndarray, " channels"]
-    control: Float[np.ndarray, " controls"]
 
 
 class FittedLatent(AbstractFitted):
@@ -157,11 +153,12 @@ class FittedLatent(AbstractFitted):
             latent = np.asarray(draws.channels)[steps.rows, series]
             total = np.sqrt(latent**2 + np.array(self.noise) ** 2) + _SMALLEST_SPREAD
             spread = total * np.array(self.plan.channel_scale)
+        reached = np.asarray(future.z_ext)[steps.rows, series]
         states, theta = self._physical(
-            np.asarray(future.z_ext)[steps.rows, series],
+            reached,
             np.asarray(future.theta)[steps.rows, series],
         )
-        warnings = self._instability(history, query, np.asarray(future.z_ext), steps.rows)
+        warnings = instabilities(self.system, self.plan, history, query, reached)
         return Prediction(mean, spread, states, theta, warnings)
 
     def _one_step(self, history: Panel) -> Prediction:
@@ -196,14 +193,16 @@ class FittedLatent(AbstractFitted):
         u = panel.controls[series, place]
         u_after = panel.controls[series, place + 1]
         u_at = u if self.network.config.control_hold == "start" else u + share * (u_after - u)
-        forwards = self._advance(z_ext, theta, series, place, u, u_at, wanted - before)
-        backwards = self._advance(z_ext, theta, series, place + 1, u_at, u_at, wanted - after)
-        forwards = np.where(share == 0, z_ext[series, place], forwards)
-        backwards = np.where(share == 1, z_ext[series, place + 1], backwards)
+        z_before, z_after = z_ext[series, place], z_ext[series, place + 1]
+        theta_before, theta_after = theta[series, place], theta[series, place + 1]
+        forwards = self._advance(z_before, theta_before, u, u_at, wanted - before)
+        backwards = self._advance(z_after, theta_after, u_at, u_at, wanted - after)
+        forwards = np.where(share == 0, z_before, forwards)
+        backwards = np.where(share == 1, z_after, backwards)
         mixed = (1 - share) * forwards + share * backwards
         channels = np.asarray(compute.decode(self.network, self._array(mixed)))
         mean = self.plan.unscale(channels)
-        states, _ = self._physical(mixed, theta[series, place])
+        states, _ = self._physical(mixed, theta_before)
         lengths = panel.lengths if times is None else np.full(len(panel), wanted.shape[1])
         spread = np.broadcast_to(
             np.array(self.noise) * np.array(self.plan.channel_scale), mean.shape
@@ -243,49 +242,16 @@ class FittedLatent(AbstractFitted):
 
         Takes the same time however long the stream is.
         """
-        values = np.asarray(x, float).reshape(-1)
-        control = np.asarray(u, float).reshape(-1)
-        if len(values) != len(stream.last) or len(control) != len(stream.control):
-            raise DataError(
-                f"a row has {len(self.plan.channels)} channels ({', '.join(self.plan.channels)}) "
-                f"and {len(self.plan.controls)} controls, and {len(values)} and {len(control)} "
-                "were given"
-            )
-        if stream.time is not None and t <= stream.time:
-            raise DataError(f"the time {t} is not after the stream's last time {stream.time}")
-        if not np.isfinite(control).all() or np.isinf(values).any():
-            raise DataError("a row holds an infinity, or a control that is not a number")
-        scaled = (values - np.array(self.plan.channel_shift)) / np.array(self.plan.channel_scale)
-        seen = ~np.isnan(values)
-        last = np.where(seen, scaled, stream.last)
-        gap = 1.0 if stream.time is None else (t - stream.time) / self.plan.time_scale
-        dtype = self.network.dtype
-        row = Observations(
-            np.asarray(last, dtype),  # type: ignore[arg-type]
-            np.asarray(seen, dtype),  # type: ignore[arg-type]
-            np.asarray(control, dtype),  # type: ignore[arg-type]
-            np.asarray(gap, dtype),  # type: ignore[arg-type]
-        )
-        return Stream(self._update(stream.boundary, row), float(t), last, control)
+        row = next_row(self.plan, stream, t, x, u)
+        boundary = self._update(stream.boundary, row.observations(self.network.dtype))
+        return Stream(boundary, float(t), row.last, row.control)
 
     def forecast_stream(
         self, stream: Stream, *, times: Any, controls: Any = None, coverage: float | None = 0.9
     ) -> Forecast:
         """The future of a stream, as `forecast` gives it for a history."""
-        if stream.time is None:
-            raise DataError("the stream has no measurement yet")
-        from physsm.models._future import make_query
-
-        history = Panel(
-            ids=("stream",),
-            times=np.array([[stream.time]]),
-            values=np.full((1, 1, len(self.plan.channels)), np.nan),
-            controls=stream.control[None, None],
-            lengths=np.array([1]),
-            channels=self.interface.channels,
-            control_names=self.interface.controls,
-            layout=self.interface.layout,
-        )
+        check_coverage(coverage)
+        history = as_history(stream, self.interface)
         query = make_query(history, times, None, controls)
         boundary = jax.tree.map(lambda leaf: leaf[None], stream.boundary)
         prediction = self._continue(boundary, history, query, coverage is not None)
@@ -312,27 +278,22 @@ class FittedLatent(AbstractFitted):
         return named_arrays(eqx.filter(self.network, eqx.is_inexact_array))
 
     @classmethod
-    def restore(
-        cls,
-        description: Mapping[str, Any],
-        arrays: Mapping[str, np.ndarray],
-        interface: Interface,
-        calibration: Calibration,
-        source: str,
-    ) -> FittedLatent:
+    def restore(cls, stored: Stored) -> FittedLatent:
         """Build the network again and put the stored parameters in."""
+        description = stored.description
         config = read_config(Config, description["config"], cls.name)
         text = description["physics"]
         system = None if text is None else System.parse(text)
         plan = Plan.from_json(description["plan"])
         network = Network(system, plan, config, jr.key(0))
         params, static = eqx.partition(network, eqx.is_inexact_array)
-        restored = restore_arrays(params, arrays, Path(source) / "model.safetensors")
+        source = Path(stored.source) / "model.safetensors"
+        restored = restore_arrays(params, stored.arrays, source)
         return cls(
             system,
             eqx.combine(restored, static),
-            interface,
-            calibration,
+            stored.interface,
+            stored.calibration,
             tuple(float(x) for x in description["noise"]),
             Sizes(**description["sizes"]),
         )
@@ -363,24 +324,17 @@ class FittedLatent(AbstractFitted):
         self,
         z_ext: np.ndarray,
         theta: np.ndarray,
-        series: np.ndarray,
-        place: np.ndarray,
         u: np.ndarray,
         u_next: np.ndarray,
         gaps: np.ndarray,
     ) -> np.ndarray:
-        flat = [
-            self._array(array.reshape(-1, *array.shape[2:]))
-            for array in (
-                z_ext[series, place],
-                theta[series, place],
-                u,
-                u_next,
-                gaps / self.plan.time_scale,
-            )
-        ]
-        after = np.asarray(compute.advance_rows(self.network, *flat))
-        return after.reshape(*place.shape, -1)
+        """States (series, rows, d) after a gap each, in the table's unit of time."""
+        z, theta, u, u_next, gaps = (  # type: ignore[assignment]
+            self._array(leaf.reshape(-1, *leaf.shape[2:]))
+            for leaf in (z_ext, theta, u, u_next, gaps / self.plan.time_scale)
+        )
+        after = compute.advance_rows(self.network, z, theta, Drive(u, u_next, gaps))  # type: ignore[arg-type]
+        return np.asarray(after).reshape(z_ext.shape)
 
     def _physical(
         self, z_ext: np.ndarray, theta: np.ndarray
@@ -390,34 +344,6 @@ class FittedLatent(AbstractFitted):
         count = len(self.system.states)
         return z_ext[..., :count] * np.array(self.plan.state_scale), theta
 
-    def _instability(
-        self, history: Panel, query: Query, z_ext: np.ndarray, rows: np.ndarray
-    ) -> tuple[str, ...]:
-        """Which series left the stable region, when, and in which state."""
-        size = self.network.unit.size
-        centre = np.array(self.plan.state_offset) if self.plan.state_offset else 0.0
-        far = ~(np.abs(z_ext[..., :size] - centre) < 0.999 * FAR)
-        found = []
-        for s in range(len(history)):
-            out = far[rows[s, : query.lengths[s]], s]
-            if out.any():
-                k = int(np.flatnonzero(out.any(-1))[0])
-                state = int(np.flatnonzero(out[k])[0])
-                name = self.system.states[state] if self.system else "the latent"
-                found.append(
-                    f"the forecast of series {history.ids[s]} leaves the stable region at time "
-                    f"{query.times[s, k]:g} by {name}{self._driving_term(state)}"
-                )
-        return tuple(found)
-
-    def _driving_term(self, state: int) -> str:
-        """The unknowns in the equation of a state, which may drive it away."""
-        if self.system is None:
-            return ""
-        row = self.system.states[state]
-        terms = [u.name for u in self.system.unknowns if any(p.row == row for p in u.places)]
-        return f" (unknown terms in its equation: {', '.join(terms)})" if terms else ""
-
     def _physics_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if self.system is None:
             return (), ()
@@ -426,11 +352,10 @@ class FittedLatent(AbstractFitted):
     def _limits(self) -> tuple[np.ndarray, np.ndarray]:
         lower, upper = super()._limits()
         if self.system is not None:
+            least, greatest = limits(self.system.state_bounds)
             for channel, state in enumerate(self.plan.grounded):
                 if state >= 0:
-                    bounds = self.system.state_bounds[state]
-                    lower[channel] = -np.inf if bounds.lower is None else bounds.lower
-                    upper[channel] = np.inf if bounds.upper is None else bounds.upper
+                    lower[channel], upper[channel] = least[state], greatest[state]
         return lower, upper
 
     def _array(self, array: np.ndarray) -> Array:

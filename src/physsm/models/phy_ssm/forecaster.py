@@ -18,11 +18,11 @@ from physsm.data.window import (
 )
 from physsm.models._base import (
     AbstractForecaster,
-    Interface,
     read_config,
     with_columns,
 )
 from physsm.models._calibration import uncalibrated
+from physsm.models._stored import Interface
 from physsm.models.phy_ssm.config import Config, Preset, preset_settings
 from physsm.models.phy_ssm.fitted import FittedLatent
 from physsm.models.phy_ssm.network import Network

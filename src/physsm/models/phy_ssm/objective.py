@@ -15,7 +15,8 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from physsm.data.window import Batch
-from physsm.models.phy_ssm.network import TIME_FIRST, Network, Observations, Observed
+from physsm.models.phy_ssm.network import Network
+from physsm.models.phy_ssm.values import TIME_FIRST, Observations, Observed
 from physsm.nn.gaussian import kl
 
 

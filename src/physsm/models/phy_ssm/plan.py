@@ -12,10 +12,12 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Array, Float, Int
 
 from physsm._errors import DataError
 from physsm._values import Panel
 from physsm.data.scale import channel_moments, control_moments
+from physsm.nn.broadcast import on_last_axis
 from physsm.physics.bounds import Bounds
 from physsm.physics.system import System
 
@@ -54,6 +56,19 @@ class Plan:
         }
         return cls(**fields)
 
+    @property
+    def channel_of_state(self) -> Int[np.ndarray, " n"]:
+        """The channel that measures each state, or -1."""
+        place = np.full(len(self.state_scale), -1)
+        for channel, state in enumerate(self.grounded):
+            if state >= 0:
+                place[state] = channel
+        return place
+
+    def scale_controls(self, u: Float[Array, "*steps controls"]) -> Float[Array, "*steps controls"]:
+        """Controls without their mean, by their standard deviation."""
+        return (u - on_last_axis(self.control_shift, u)) / on_last_axis(self.control_scale, u)
+
     def scale(self, panel: Panel) -> Panel:
         """The panel with scaled channels and times; controls stay in their units."""
         values = (panel.values - np.array(self.channel_shift)) / np.array(self.channel_scale)
@@ -81,6 +96,7 @@ def data_plan(panel: Panel, shows_missing: bool, physical_units: bool) -> Plan:
         time_scale=time_scale,
         largest_gap=largest / time_scale,
         shows_missing=shows_missing or is_missing,
+        grounded=(-1,) * len(panel.channels),
     )
 
 
@@ -93,7 +109,7 @@ def physics_plan(plan: Plan, system: System, panel: Panel, ground_states: bool) 
             + ",".join(system.controls),
         )
     if not ground_states:
-        return replace(plan, **_free_scales(system, len(plan.channels)))
+        return replace(plan, **_free_scales(system))
     if unmeasured := [name for name in system.observed if name not in plan.channels]:
         raise DataError(
             f"the physics observes {unmeasured[0]}, and the table has no such channel",
@@ -120,9 +136,8 @@ def physics_plan(plan: Plan, system: System, panel: Panel, ground_states: bool) 
     )
 
 
-def _free_scales(system: System, channels: int) -> dict[str, tuple[float | int, ...]]:
+def _free_scales(system: System) -> dict[str, Numbers]:
     return {
-        "grounded": (-1,) * channels,
         "state_scale": (1.0,) * len(system.states),
         "state_offset": (0.0,) * len(system.states),
         "extended_scale": (1.0,) * len(system.names),

@@ -1,0 +1,118 @@
+"""The sequential encoder: a perceptron for each row, then an S5 stack over all rows so far."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from physsm.models.phy_ssm.config import Config
+from physsm.models.phy_ssm.plan import Plan
+from physsm.models.phy_ssm.values import Inferred, Observations
+from physsm.nn.broadcast import on_last_axis
+from physsm.nn.gaussian import gaussian
+from physsm.nn.mlp import MLP, Dense
+from physsm.nn.s5 import S5Stack
+
+_CERTAIN, _VAGUE = -2.0, 1.0  # raw values of the std before training: 0.13 and 1.3
+_SMALL = 0.01  # gain of a head that only corrects what was measured
+
+
+class Encoder(eqx.Module):
+    """Infers the latent of each row from the rows up to it.
+
+    Where the latent is the state itself (`is_state`), the outputs correct what was measured: a
+    measured state starts as last seen, another one in the middle of its scale. `is_filtered`: the
+    outputs are measurements for a filter, which at first gets little from what is not measured.
+    """
+
+    perceptron: MLP
+    stack: S5Stack
+    posterior_head: Dense
+    series_head: Dense | None
+    plan: Plan = eqx.field(static=True)
+    physical_units: bool = eqx.field(static=True)
+    is_state: bool = eqx.field(static=True)
+    is_filtered: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        plan: Plan,
+        config: Config,
+        latent: int,
+        per_series: int,
+        *,
+        is_state: bool,
+        is_filtered: bool,
+        key: PRNGKeyArray,
+    ):
+        keys = jr.split(key, 4)
+        self.plan, self.physical_units = plan, config.physical_units
+        self.is_state, self.is_filtered = is_state, is_filtered
+        controls = len(plan.controls) if config.physical_units else 0
+        inputs = len(plan.channels) * (2 if plan.shows_missing else 1) + controls
+        width, first = config.encoder.width or 32, config.encoder_perceptron
+        self.perceptron = MLP(inputs, first.width, first.layers, width, keys[0])
+        self.stack = S5Stack(
+            config.encoder.depth,
+            width,
+            config.encoder.states,
+            keys[1],
+            discretisation=config.discretisation,
+            skip=config.skip,
+        )
+        gain = _SMALL if is_filtered else 1.0
+        self.posterior_head = Dense(width, 2 * latent, keys[2], gain)
+        has_head = per_series > 0 and not is_filtered
+        self.series_head = Dense(width, per_series, keys[3], gain=0.1) if has_head else None
+
+    @property
+    def latent(self) -> int:
+        """The size of the latent."""
+        return self.posterior_head.b.shape[0] // 2
+
+    def start(self) -> Float[Array, "depth states"]:
+        """The states of the stack before the first row."""
+        return self.stack.start()
+
+    def __call__(self, rows: Observations) -> tuple[Inferred, Float[Array, "depth states"]]:
+        """The latents of all rows from the first on, and the states of the stack after them."""
+        hidden, states = self.stack(self.perceptron(self._inputs(rows)), rows.gaps, self.start())
+        return self._infer(hidden, rows), states
+
+    def step(
+        self, row: Observations, states: Float[Array, "depth states"]
+    ) -> tuple[Inferred, Float[Array, "depth states"]]:
+        """The same for one row."""
+        hidden, states = self.stack.step(self.perceptron(self._inputs(row)), row.gaps, states)
+        return self._infer(hidden, row), states
+
+    def _inputs(self, rows: Observations) -> Array:
+        parts = [rows.last]
+        parts += [rows.seen] if self.plan.shows_missing else []
+        if self.physical_units:
+            parts.append(self.plan.scale_controls(rows.controls))
+        return jnp.concatenate(parts, axis=-1)
+
+    def _infer(self, hidden: Array, rows: Observations) -> Inferred:
+        mean, raw = jnp.split(self.posterior_head(hidden), 2, axis=-1)
+        if self.is_state:
+            mean = mean + self._measured_states(rows.last)
+            raw = raw + self._start_of_std(raw)
+        else:
+            raw = raw + _CERTAIN
+        empty = jnp.zeros((*hidden.shape[:-1], 0), hidden.dtype)
+        terms = empty if self.series_head is None else self.series_head(hidden)
+        return Inferred(gaussian(mean, raw), terms)
+
+    def _start_of_std(self, raw: Array) -> Array:
+        vague = _VAGUE if self.is_filtered else _CERTAIN
+        start = [_CERTAIN if place >= 0 else vague for place in self.plan.channel_of_state]
+        return on_last_axis(start, raw)
+
+    def _measured_states(self, last: Array) -> Array:
+        """Measured states as last seen; the others in the middle of their scale."""
+        place = self.plan.channel_of_state
+        shown = last[..., place.clip(0)] * on_last_axis(place >= 0, last)
+        return shown + on_last_axis(self.plan.state_offset, last)

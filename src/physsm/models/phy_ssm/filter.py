@@ -1,0 +1,83 @@
+"""The filter: states and per-series unknowns inferred row by row around the unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from physsm.models.phy_ssm.assimilate import correct, predict, within
+from physsm.models.phy_ssm.plan import Plan
+from physsm.models.phy_ssm.values import Observations
+from physsm.nn.gaussian import Gaussian
+
+_LEAST_STD, _MOST_STD = 1e-4, 10.0  # of a filtered state, scaled
+_START_STD = 2.0  # of a state before its first row, scaled
+_START_NOISE = 0.03  # of a step before training, scaled
+_SMALLEST_VARIANCE = 1e-4  # of what the encoder says: keeps single precision sound
+
+
+class Belief(NamedTuple):
+    """Mean and covariance of states and series terms together."""
+
+    mean: Float[Array, " q"]
+    covariance: Float[Array, "q q"]
+
+    def std(self, size: int) -> Float[Array, " n"]:
+        """Of the first `size` components."""
+        return jnp.sqrt(jnp.diagonal(self.covariance)[:size])
+
+
+class Filter(eqx.Module):
+    """What the filter learns: noise per unit of time, and how far series terms are apart."""
+
+    log_noise: Float[Array, " states"]
+    log_apart: Float[Array, " per_series"]
+    plan: Plan = eqx.field(static=True)
+
+    def __init__(self, plan: Plan, per_series: int):
+        self.plan = plan
+        self.log_noise = jnp.full(len(plan.state_scale), np.log(_START_NOISE))
+        self.log_apart = jnp.zeros(per_series)
+
+    def start_covariance(self) -> Float[Array, "q q"]:
+        """Before the first row."""
+        usual = jnp.full_like(self.log_noise, _START_STD**2)
+        return jnp.diag(jnp.concatenate([usual, jnp.exp(self.log_apart) ** 2]))
+
+    def noise(self, gap: Float[Array, ""]) -> Float[Array, " q"]:
+        """Variances that a gap adds; series terms do not change."""
+        added = jnp.exp(self.log_noise) ** 2 * jnp.abs(gap)
+        return jnp.concatenate([added, jnp.zeros_like(self.log_apart)])
+
+    def predicted(
+        self,
+        before: Belief,
+        transition: Callable[[Array], Array],
+        gap: Float[Array, ""],
+        is_started: Float[Array, ""],
+    ) -> Belief:
+        """The belief about a row before it is read; about the first row, what is usual."""
+        mean, covariance = predict(*before, transition, self.noise(gap))
+        mean = jnp.where(is_started > 0, mean, before.mean)
+        covariance = jnp.where(is_started > 0, covariance, before.covariance)
+        return Belief(mean, within(covariance, _LEAST_STD, _MOST_STD))
+
+    def corrected(self, prior: Belief, row: Observations, encoded: Gaussian) -> Belief:
+        """The belief after a row, given what the encoder says of its states."""
+        nothing = jnp.zeros_like(self.log_apart)
+        measured = jnp.concatenate([encoded.mean, nothing])
+        precision = jnp.concatenate([self._precision(row, encoded.std), nothing])
+        mean, covariance = correct(*prior, measured, precision)
+        return Belief(mean, within(covariance, _LEAST_STD, _MOST_STD))
+
+    def _precision(self, row: Observations, std: Array) -> Array:
+        """How much the encoder's states count: those measured directly only where they were."""
+        place = self.plan.channel_of_state
+        shown = row.seen[place.clip(0)]
+        counts = jnp.where(place >= 0, shown, jnp.ones_like(shown))
+        return counts / (std**2 + _SMALLEST_VARIANCE)

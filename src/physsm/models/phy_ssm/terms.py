@@ -1,0 +1,85 @@
+"""The unknowns of a system as trained: unbounded numbers in units of their natural sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from physsm.models.phy_ssm.plan import Plan
+from physsm.physics.bounds import Bounds
+from physsm.physics.constrain import from_bounded, to_bounded
+from physsm.physics.system import System
+
+_START = 0.05  # where an unknown with one bound starts, in its natural size
+_FREE_LIMIT = 3.0  # of unknowns that cannot make the implicit step singular by themselves
+
+
+def of_kind(system: System, kind: str) -> tuple[int, ...]:
+    """Which unknowns are of a kind: varying, per series or constant."""
+    return tuple(i for i, unknown in enumerate(system.unknowns) if unknown.kind == kind)
+
+
+def starts(system: System, plan: Plan) -> Float[Array, " unknowns"]:
+    """The unknowns before training, unbounded."""
+    start = [_start(bounds) for bounds in _scaled_bounds(system, plan)]
+    return jnp.asarray(np.array(start), jnp.result_type(float))
+
+
+def in_physical_units(
+    system: System, plan: Plan, raw: Float[Array, " unknowns"]
+) -> Float[Array, " unknowns"]:
+    """Unbounded numbers mapped into the bounds of the unknowns and multiplied by their sizes."""
+    bounds = _scaled_bounds(system, plan)
+    limit = _like(raw, _free_limits(system, plan))
+    is_free = np.array([not b for b in bounds], bool)
+    theta = jnp.where(is_free, limit * jnp.tanh(raw / limit), to_bounded(raw, bounds))
+    # Scaling may round a value just over its bound.
+    lower, upper = limits([unknown.bounds for unknown in system.unknowns])
+    theta = theta * _like(raw, plan.unknown_size)
+    return jnp.clip(theta, _like(raw, lower), _like(raw, upper))
+
+
+def limits(bounds: Sequence[Bounds]) -> tuple[list[float], list[float]]:
+    """Lower and upper ends of bounds, infinite where there are none."""
+    lower = [-np.inf if b.lower is None else b.lower for b in bounds]
+    upper = [np.inf if b.upper is None else b.upper for b in bounds]
+    return lower, upper
+
+
+def _like(raw: Array, numbers: Sequence[float]) -> Array:
+    return jnp.asarray(np.array(numbers, float), raw.dtype)
+
+
+def _scaled_bounds(system: System, plan: Plan) -> list[Bounds]:
+    """The bounds of the unknowns in units of their natural sizes."""
+    return [
+        Bounds(
+            None if u.bounds.lower is None else u.bounds.lower / size,
+            None if u.bounds.upper is None else u.bounds.upper / size,
+        )
+        for u, size in zip(system.unknowns, plan.unknown_size, strict=True)
+    ]
+
+
+def _start(bounds: Bounds) -> float:
+    """The raw value of a constant before training: nearly no effect, or an interval's middle."""
+    if bounds.lower is not None and bounds.upper is not None:
+        return 0.0
+    near = _START + bounds.lower if bounds.lower is not None else 0.0
+    near = bounds.upper - _START if bounds.upper is not None else near
+    return float(from_bounded(jnp.asarray([near], jnp.result_type(float)), [bounds])[0])
+
+
+def _free_limits(system: System, plan: Plan) -> list[float]:
+    """How large an unknown without bounds may become, in its natural size.
+
+    On the diagonal of A a rate above 2/gap would make the implicit step singular.
+    """
+    diagonal = 1 / max(plan.largest_gap, 1.0)
+    return [
+        diagonal if any(p.matrix == "A" and p.row == p.column for p in u.places) else _FREE_LIMIT
+        for u in system.unknowns
+    ]

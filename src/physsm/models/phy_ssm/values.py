@@ -1,0 +1,79 @@
+"""What passes between the parts of the network. All of it is for one series.
+
+Values are scaled as the plan says. Controls are in their own units.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from jaxtyping import Array, Float
+
+from physsm.nn.gaussian import Gaussian
+
+
+class Observations(NamedTuple):
+    """What the encoder reads: each channel's last shown value, whether it was shown in this row,
+    the controls, and the gap before the row. A gap of zero marks padding before a series.
+    """
+
+    last: Float[Array, "*steps channels"]
+    seen: Float[Array, "*steps channels"]
+    controls: Float[Array, "*steps controls"]
+    gaps: Float[Array, "*steps"]
+
+
+class Inferred(NamedTuple):
+    """What the encoder says of each row: the latent, and terms of the per-series unknowns."""
+
+    posterior: Gaussian
+    series_terms: Float[Array, "*steps per_series"]
+
+
+class Drive(NamedTuple):
+    """What carries a state from one row to the next: the controls at both, and the gap between."""
+
+    u: Float[Array, "*steps controls"]
+    u_next: Float[Array, "*steps controls"]
+    gap: Float[Array, "*steps"]
+
+
+class Boundary(NamedTuple):
+    """All that the future depends on: the state of a stream after its last row.
+
+    `covariance` is that of states and series terms together, where they are filtered, else empty;
+    `is_started` is 1 from the first row on.
+    """
+
+    encoder: Float[Array, "depth states"]
+    unit: Float[Array, "unit_depth unit_states"]
+    posterior: Gaussian
+    z_ext: Float[Array, " d"]
+    features: Float[Array, " features"]
+    series_terms: Float[Array, " per_series"]
+    control: Float[Array, " controls"]
+    covariance: Float[Array, "q q"]
+    is_started: Float[Array, ""]
+
+
+class Observed(NamedTuple):
+    """The observed part: `predicted[i]` is row i+1 as predicted from row i, `prior[i]` likewise."""
+
+    posterior: Gaussian
+    z_ext: Float[Array, "steps d"]
+    theta: Float[Array, "steps unknowns"]
+    theta_std: Float[Array, "steps unknowns"]
+    predicted: Float[Array, "before d"]
+    prior: Gaussian
+    boundary: Boundary
+
+
+# How a batch of `Observed` is laid out: time first, then the series.
+TIME_FIRST: Any = Observed(1, 1, 1, 1, 1, 1, boundary=0)  # type: ignore[arg-type]
+
+
+class Rollout(NamedTuple):
+    """The future: extended states, and the unknowns that led from each to the next."""
+
+    z_ext: Float[Array, "steps d"]
+    theta: Float[Array, "steps features"]
