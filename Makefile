@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: install demo test test-all lint docs bench clean
+.PHONY: install demo test lint docs bench clean
 
 install: $(STAMP)
 
@@ -17,9 +17,6 @@ demo: install
 
 test: install
 	scripts/test
-
-test-all: install
-	MARKS="slow or not slow" scripts/test
 
 lint: install
 	scripts/check

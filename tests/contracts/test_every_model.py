@@ -21,13 +21,10 @@ from physsm.models._base import AbstractFitted, AbstractForecaster
 from physsm.models._store import load
 from tests.models.toy import as_frame, recordings, toy_panel
 
-TRAINED = {"phy_ssm", "s5"}  # compiling their networks takes minutes: `make test-all` runs them
+# The tests of one model run in one process, which trains it once for all of them.
 pytestmark = pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow) if name in TRAINED else name
-        for name in names_in("models")
-    ],
+    [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in names_in("models")],
 )
 
 FREE = """# damped oscillator without a force

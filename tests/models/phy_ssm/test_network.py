@@ -45,7 +45,6 @@ def networks():
 ALL = [pytest.param(network, id=name) for name, network in networks()]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("network", ALL)
 def test_a_stream_equals_the_batch_with_equal_gradients(network):
     rows = observations(network)

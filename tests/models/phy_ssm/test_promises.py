@@ -8,8 +8,6 @@ from physsm import PhySSM, System
 from physsm._values import Panel, Query, Series
 from tests.models.phy_ssm.make import small_panel_settings
 
-pytestmark = pytest.mark.slow
-
 PENDULUM = "theta' = omega\nomega' = -6*sin(theta) - 0.2*omega\nobserve theta, omega"
 RATE = "x' = v\nv' = -?k*x - 0.2*v\nunknown ?k constant\nobserve x, v"
 

@@ -93,8 +93,6 @@ def spread_of_unknowns(network: Network, rows: Observations, seed: Array, sample
     """Standard deviation of theta at each row over draws of the states."""
 
     def one_series(rows: Observations) -> Array:
-        if network.filter is not None:
-            return network.observe(rows, None).theta_std
         keys = jr.split(jr.key(seed), samples)
         return _spread(jax.vmap(lambda key: network.observe(rows, key).theta)(keys))
 

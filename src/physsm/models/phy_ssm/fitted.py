@@ -219,15 +219,17 @@ class FittedLatent(AbstractFitted):
             raise ConfigError(f"{self.name} has no physics, so it has no unknowns")
         panel = self.check(history)
         rows = self._rows(panel)
-        theta = np.asarray(self._observe(panel).theta)
-        std = np.asarray(compute.spread_of_unknowns(self.network, rows, jnp.asarray(0), 32))
+        observed = compute.observe(self.network, rows)
+        std = observed.theta_std
+        if self.network.filter is None:
+            std = compute.spread_of_unknowns(self.network, rows, jnp.asarray(0), 32)
         return Unknowns(
             names=tuple(unknown.name for unknown in self.system.unknowns),
             ids=panel.ids,
             times=panel.times,
             lengths=panel.lengths,
-            mean=self._from_right(theta, panel),
-            std=self._from_right(std, panel),
+            mean=self._from_right(np.asarray(observed.theta), panel),
+            std=self._from_right(np.asarray(std), panel),
         )
 
     # Streams.
