@@ -89,9 +89,9 @@ def plain(value: Any) -> Any:
 def unknown_rows(
     system: System, unknowns: Unknowns | None, truth: Mapping[str, float]
 ) -> list[dict[str, Any]]:
-    """Each unknown with its mean over all rows and the range of nine tenths of its values.
+    """Each unknown with its mean over all rows and where nine tenths of its values are.
 
-    A constant has one value, and how sure it is was not estimated.
+    A constant has one value; for it the interval says how sure that is.
     """
     rows = []
     for i, unknown in enumerate(system.unknowns if unknowns is not None else ()):
@@ -106,8 +106,8 @@ def unknown_rows(
                 "kind": unknown.kind,
                 "unit": system.units.get(f"?{unknown.name}"),
                 "value": float(values.mean()),
-                "lower": None if unknown.kind == "constant" else float(low) - around,
-                "upper": None if unknown.kind == "constant" else float(high) + around,
+                "lower": float(low) - around,
+                "upper": float(high) + around,
                 "true": truth.get(unknown.name),
             }
         )

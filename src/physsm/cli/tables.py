@@ -31,12 +31,10 @@ def unknown_table(rows: Sequence[dict[str, Any]]) -> Table:
     has_truth = any(row.get("true") is not None for row in rows)
     table = Table(box=None, header_style="bold")
     table.add_column("unknown", no_wrap=True)
-    for name in ("learned", "90% of values", *(("true", "error") if has_truth else ())):
+    for name in ("learned", "90% interval", *(("true", "error") if has_truth else ())):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        spread = "constant"
-        if row["lower"] is not None:
-            spread = f"{row['lower']:.4g} … {row['upper']:.4g}"
+        spread = f"{row['lower']:.4g} … {row['upper']:.4g}"
         cells = [f"{row['value']:.4g}", spread]
         if has_truth:
             true = row.get("true")

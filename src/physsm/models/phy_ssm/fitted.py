@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from physsm._errors import ConfigError
 from physsm._values import Forecast, Panel, Query
 from physsm.data.window import (
+    Batch,
     Sizes,
     cut_windows,
     gather,
@@ -34,6 +35,7 @@ from physsm.models._calibration import Calibration, calibrate
 from physsm.models._future import make_query
 from physsm.models._stored import Interface, Stored
 from physsm.models.phy_ssm import compute
+from physsm.models.phy_ssm.certainty import std_of_constants
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.future import plan_steps
 from physsm.models.phy_ssm.network import Network
@@ -47,6 +49,7 @@ from physsm.physics.system import System
 from physsm.training.checkpoint import named_arrays, restore_arrays
 from physsm.training.loop import Result
 
+_MOST_SERIES = 64  # behind the certainty of the constants
 _SMALLEST_SPREAD = 1e-6  # scaled: an interval must not have the width zero
 
 
@@ -77,6 +80,7 @@ class FittedLatent(AbstractFitted):
         noise: tuple[float, ...],
         sizes: Sizes,
         training: Result | None = None,
+        constants_std: tuple[float, ...] = (),
     ):
         self.system = system
         self.network = network
@@ -85,6 +89,7 @@ class FittedLatent(AbstractFitted):
         self.noise = noise
         self.sizes = sizes
         self.training = training
+        self.constants_std = constants_std
 
     @property
     def plan(self) -> Plan:
@@ -110,6 +115,18 @@ class FittedLatent(AbstractFitted):
         prediction = noisy._predict(history, query, wants_spread=True)
         return noisy._with(calibration=calibrate(target.values, prediction.mean, prediction.spread))
 
+    def with_certainty(self, train: Panel) -> FittedLatent:
+        """The same model with the standard deviations of its constants, from the training data.
+
+        Of many series some are used, and count for all.
+        """
+        if self.system is None:
+            return self
+        used = np.linspace(0, len(train) - 1, min(len(train), _MOST_SERIES)).astype(int)
+        std = std_of_constants(self.network, self._batch(train.select(used)))
+        share = train.lengths[used].sum() / train.lengths.sum()
+        return self._with(constants_std=tuple(float(x) for x in std * np.sqrt(share)))
+
     def _with(self, **changes: Any) -> FittedLatent:
         fields = {
             "system": self.system,
@@ -119,6 +136,7 @@ class FittedLatent(AbstractFitted):
             "noise": self.noise,
             "sizes": self.sizes,
             "training": self.training,
+            "constants_std": self.constants_std,
         }
         return type(self)(**{**fields, **changes})
 
@@ -213,7 +231,8 @@ class FittedLatent(AbstractFitted):
     def unknowns(self, history: Any) -> Unknowns:
         """The learned terms at each row of the history, in physical units.
 
-        `std` is over draws of the states; a `constant` unknown does not depend on them.
+        `std` is how sure they are: of a `constant` unknown given the training data and the rest of
+        the model, of one `per series` by the filter, of a varying one over draws of the states.
         """
         if self.system is None:
             raise ConfigError(f"{self.name} has no physics, so it has no unknowns")
@@ -229,7 +248,7 @@ class FittedLatent(AbstractFitted):
             times=panel.times,
             lengths=panel.lengths,
             mean=self._from_right(np.asarray(observed.theta), panel),
-            std=self._from_right(np.asarray(std), panel),
+            std=np.hypot(self._from_right(np.asarray(std), panel), np.array(self.constants_std)),
         )
 
     # Streams.
@@ -273,6 +292,7 @@ class FittedLatent(AbstractFitted):
             "plan": asdict(self.plan),
             "noise": list(self.noise),
             "sizes": asdict(self.sizes),
+            "constants_std": list(self.constants_std),
         }
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -298,14 +318,17 @@ class FittedLatent(AbstractFitted):
             stored.calibration,
             tuple(float(x) for x in description["noise"]),
             Sizes(**description["sizes"]),
+            constants_std=tuple(float(x) for x in description["constants_std"]),
         )
 
     # Parts.
 
-    def _rows(self, panel: Panel) -> Observations:
+    def _batch(self, panel: Panel) -> Batch:
         length = compute.rounded_up(int(panel.lengths.max()))
-        scaled = self.plan.scale(panel)
-        batch = gather(scaled, whole_series(panel, 0), length, 0, 1.0)
+        return gather(self.plan.scale(panel), whole_series(panel, 0), length, 0, 1.0)
+
+    def _rows(self, panel: Panel) -> Observations:
+        batch = self._batch(panel)
         return compute.as_arrays(
             Observations(batch.last, batch.seen, batch.controls, batch.gaps),  # type: ignore[arg-type]
             self.network.dtype,

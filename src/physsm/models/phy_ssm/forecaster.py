@@ -88,7 +88,7 @@ class LatentForecaster(AbstractForecaster):
             sizes,
             result,
         )
-        return fitted.calibrated(held_out)
+        return fitted.calibrated(held_out).with_certainty(panel)
 
     def _panel(self, data: Any) -> Panel:
         if isinstance(data, Panel):
