@@ -1,5 +1,6 @@
 """Against complex arithmetic in double precision, and SciPy's matrix exponential."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -36,6 +37,34 @@ def test_bilinear_is_its_formula(rate, step):
     half = complex(*rate) * step / 2
     np.testing.assert_allclose(joined(found.factor), (1 + half) / (1 - half), rtol=1e-12)
     np.testing.assert_allclose(joined(found.gain), step / (1 - half), rtol=1e-12, atol=1e-15)
+
+
+def exact_hold(rate, step):
+    return jnp.exp(rate * step), (jnp.exp(rate * step) - 1) / rate
+
+
+def exact_bilinear(rate, step):
+    return (1 + rate * step / 2) / (1 - rate * step / 2), step / (1 - rate * step / 2)
+
+
+@pytest.mark.parametrize(
+    ("method", "exact"), [(zero_order_hold, exact_hold), (bilinear, exact_bilinear)]
+)
+@given(rate=rates, step=steps, tangents=st.tuples(*[st.floats(-2, 2)] * 3))
+def test_derivatives_equal_those_of_complex_formulas(method, exact, rate, step, tangents):
+    step_and_tangent = jnp.asarray(step), jnp.asarray(tangents[2])
+    _, found = jax.jvp(
+        method,
+        (as_rate(rate), step_and_tangent[0]),
+        (as_rate(tangents[:2]), step_and_tangent[1]),
+    )
+    _, expected = jax.jvp(
+        exact,
+        (jnp.asarray(complex(*rate)), step_and_tangent[0]),
+        (jnp.asarray(complex(*tangents[:2])), step_and_tangent[1]),
+    )
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(joined(ours), complex(theirs), rtol=1e-6, atol=1e-8)
 
 
 def test_bilinear_is_of_second_order_and_hold_is_exact():

@@ -107,10 +107,8 @@ def test_batches_share_parameters_and_sum_their_gradients():
     many_gaps = jnp.stack([gaps, gaps / 2, gaps], axis=1)
 
     def total(rate):
-        states = jax.vmap(lambda g, b: recur("zoh", rate, log_step, g, b, start), 1, 1)(
-            many_gaps, many_b
-        )
-        return jnp.sum(states**2)
+        starts = jnp.stack([start] * 3)
+        return jnp.sum(recur("zoh", rate, log_step, many_gaps, many_b, starts) ** 2)
 
     def one(rate, i):
         return jnp.sum(recur("zoh", rate, log_step, many_gaps[:, i], many_b[:, i], start) ** 2)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -31,6 +32,14 @@ class Complex(NamedTuple):
         """The sum."""
         return Complex(self.re + other.re, self.im + other.im)
 
+    def minus(self, other: Complex) -> Complex:
+        """The difference."""
+        return Complex(self.re - other.re, self.im - other.im)
+
+    def scaled(self, factor: Float[Array, "*shape"]) -> Complex:
+        """The product with a real array."""
+        return Complex(self.re * factor, self.im * factor)
+
     def at(self, i: int) -> Complex:
         """One element along the first axis."""
         return Complex(self.re[i], self.im[i])
@@ -50,29 +59,61 @@ class Discrete(NamedTuple):
 
 Discretise = Callable[[Complex, Float[Array, "*shape"]], Discrete]
 
+# Derivatives are written down by hand, with what the value itself has computed: left to automatic
+# differentiation, exponentials and angles would take most of the time of a gradient.
 
+
+@jax.custom_jvp
 def zero_order_hold(rate: Complex, step: Float[Array, "*shape"]) -> Discrete:
     """Exact for a `b` that is constant over the step: factor e^{λδ}, gain (e^{λδ} - 1)/λ.
 
     Differences are formed without cancellation, so steps may be tiny; λ itself must not be zero.
     A step of zero changes nothing: factor 1, gain 0.
     """
-    x = rate.re * step
     half_sine, half_cosine = half_angle(rate.im * step)
-    size, sine = jnp.exp(x), 2 * half_sine * half_cosine
-    versine = 2 * half_sine**2  # 1 - cosine
+    # e^x - 1 = 2t/(1 - t) with t = tanh(x/2): cheaper than expm1, and as good for x <= 0.
+    t = jnp.tanh(rate.re * step / 2)
+    sine, versine = 2 * half_sine * half_cosine, 2 * half_sine**2  # versine: 1 - cosine
+    size_minus_one = 2 * t / (1 - t)
+    size = 1 + size_minus_one
     factor = Complex(size * (1 - versine), size * sine)
-    minus_one = Complex(jnp.expm1(x) * (1 - versine) - versine, size * sine)
-    square = rate.re**2 + rate.im**2
-    return Discrete(factor, minus_one.times(Complex(rate.re / square, -rate.im / square)))
+    minus_one = Complex(size_minus_one * (1 - versine) - versine, factor.im)
+    return Discrete(factor, minus_one.times(_inverse(rate)))
 
 
+@zero_order_hold.defjvp
+def _(primals: tuple[Complex, Array], tangents: tuple[Complex, Array]) -> tuple[Discrete, Discrete]:
+    (rate, step), (d_rate, d_step) = primals, tangents
+    value = zero_order_hold(rate, step)
+    along_step = value.factor.scaled(d_step)
+    by_rate = value.factor.scaled(step).minus(value.gain).times(_inverse(rate))
+    d_factor = value.factor.scaled(step).times(d_rate).plus(rate.times(along_step))
+    return value, Discrete(d_factor, by_rate.times(d_rate).plus(along_step))
+
+
+@jax.custom_jvp
 def bilinear(rate: Complex, step: Float[Array, "*shape"]) -> Discrete:
     """Second-order in the step: factor (1 + λδ/2)/(1 - λδ/2), gain δ/(1 - λδ/2)."""
     x, y = rate.re * step / 2, rate.im * step / 2
     square = (1 - x) ** 2 + y**2
     inverse = Complex((1 - x) / square, y / square)
-    return Discrete(Complex(1 + x, y).times(inverse), Complex(step * inverse.re, step * inverse.im))
+    return Discrete(Complex(1 + x, y).times(inverse), inverse.scaled(step))
+
+
+@bilinear.defjvp
+def _(primals: tuple[Complex, Array], tangents: tuple[Complex, Array]) -> tuple[Discrete, Discrete]:
+    (rate, step), (d_rate, d_step) = primals, tangents
+    value = bilinear(rate, step)
+    inverse = Complex((1 + value.factor.re) / 2, value.factor.im / 2)  # of 1 - λδ/2
+    square = inverse.times(inverse)
+    d_factor = square.times(d_rate.scaled(step).plus(rate.scaled(d_step)))
+    by_rate = value.gain.times(value.gain).scaled(jnp.full_like(step, 0.5))
+    return value, Discrete(d_factor, by_rate.times(d_rate).plus(square.scaled(d_step)))
+
+
+def _inverse(value: Complex) -> Complex:
+    square = value.re**2 + value.im**2
+    return Complex(value.re / square, -value.im / square)
 
 
 DISCRETISATIONS: dict[str, Discretise] = {"zoh": zero_order_hold, "bilinear": bilinear}

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from physsm.nn.broadcast import on_last_axis
+from physsm.nn.linear import linear
 
 Activation = Literal["relu", "softplus", "gelu", "sigmoid", "tanh"]
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
@@ -38,7 +39,7 @@ class Dense(eqx.Module):
 
     def __call__(self, x: Float[Array, "*rest inputs"]) -> Float[Array, "*rest outputs"]:
         """Apply to the last axis."""
-        return x @ self.W.T + on_last_axis(self.b, x)
+        return linear(self.W, x) + on_last_axis(self.b, x)
 
 
 class MLP(eqx.Module):

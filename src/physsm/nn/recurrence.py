@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from physsm.nn.broadcast import on_last_axis
 from physsm.nn.discretise import DISCRETISATIONS, Complex, Discrete
 
 Packed = Float[Array, "... p2"]
@@ -37,10 +38,10 @@ def advance(
     method: str,
     rate: Float[Array, " p2"],
     log_step: Float[Array, " p"],
-    gap: Float[Array, ""],
-    b: Float[Array, " p2"],
-    x: Float[Array, " p2"],
-) -> Float[Array, " p2"]:
+    gap: Float[Array, "*batch"],
+    b: Float[Array, "*batch p2"],
+    x: Float[Array, "*batch p2"],
+) -> Float[Array, "*batch p2"]:
     """One step of the recurrence."""
     factor, gain = _discretise(method, rate, log_step, gap)
     return pack(factor.times(unpack(x)).plus(gain.times(unpack(b))))
@@ -51,16 +52,16 @@ def recur(
     method: str,
     rate: Float[Array, " p2"],
     log_step: Float[Array, " p"],
-    gaps: Float[Array, " steps"],
-    b: Float[Array, "steps p2"],
-    start: Float[Array, " p2"],
-) -> Float[Array, "steps p2"]:
+    gaps: Float[Array, " steps *batch"],
+    b: Float[Array, "steps *batch p2"],
+    start: Float[Array, "*batch p2"],
+) -> Float[Array, "steps *batch p2"]:
     """All states of the recurrence from `start`, the state before the first step.
 
     `method` names a discretisation, `rate` is λ, and the length of step i for state p is
     `gaps[i]*exp(log_step[p])`.
     """
-    factor, gain = _discretise_all(method, rate, log_step, gaps)
+    factor, gain = _discretise(method, rate, log_step, gaps)
     return _accumulate(factor, gain.times(unpack(b)), unpack(start))
 
 
@@ -73,7 +74,7 @@ def _recur_forward(
 
 def _recur_backward(method: str, saved: tuple[Array, ...], cotangent: Array) -> tuple[Array, ...]:
     rate, log_step, gaps, b, start, states = saved
-    (factor, gain), pull = jax.vjp(partial(_discretise_all, method), rate, log_step, gaps)
+    (factor, gain), pull = jax.vjp(partial(_discretise, method), rate, log_step, gaps)
     # The adjoint of step i receives that of step i+1 through the factor of step i+1.
     later = Complex(*(jnp.concatenate([part[1:], part[:1]]) for part in factor.conjugate))
     nothing = unpack(jnp.zeros_like(start))
@@ -90,17 +91,15 @@ def _recur_backward(method: str, saved: tuple[Array, ...], cotangent: Array) -> 
 recur.defvjp(_recur_forward, _recur_backward)
 
 
-def _discretise_all(method: str, rate: Array, log_step: Array, gaps: Array) -> Discrete:
-    return _discretise(method, rate[None], log_step[None], gaps[:, None])
-
-
-def _discretise(method: str, rate: Array, log_step: Array, gap: Array) -> Discrete:
-    return DISCRETISATIONS[method](unpack(rate), gap * jnp.exp(log_step))
+def _discretise(method: str, rate: Array, log_step: Array, gaps: Array) -> Discrete:
+    gaps = gaps[..., None]
+    step = gaps * on_last_axis(jnp.exp(log_step), gaps)
+    return DISCRETISATIONS[method](unpack(on_last_axis(rate, gaps)), step)
 
 
 def _accumulate(
     factor: Complex, added: Complex, start: Complex, reverse: bool = False
-) -> Float[Array, "steps p2"]:
+) -> Float[Array, "steps *batch p2"]:
     """x[i] = factor[i]*x[i-1] + added[i] for all i, or from the last to the first."""
     accumulate = accumulate_in_order if jax.default_backend() == "cpu" else accumulate_at_once
     return accumulate(factor, added, start, reverse)
@@ -108,7 +107,7 @@ def _accumulate(
 
 def accumulate_in_order(
     factor: Complex, added: Complex, start: Complex, reverse: bool
-) -> Float[Array, "steps p2"]:
+) -> Float[Array, "steps *batch p2"]:
     """One step after the other."""
 
     def body(x: Array, inputs: tuple[Complex, Complex]) -> tuple[Array, Array]:
@@ -121,7 +120,7 @@ def accumulate_in_order(
 
 def accumulate_at_once(
     factor: Complex, added: Complex, start: Complex, reverse: bool
-) -> Float[Array, "steps p2"]:
+) -> Float[Array, "steps *batch p2"]:
     """As an associative scan over all steps."""
     first = -1 if reverse else 0
     carried = factor.at(first).times(start)

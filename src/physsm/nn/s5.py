@@ -1,8 +1,7 @@
 """S5: a stack of diagonal state space layers for irregularly sampled sequences.
 
-Each module takes one sequence, time first; `jax.vmap(..., in_axes=1, out_axes=1)` batches it
-without moving time from the front, which is what the recurrence is fastest on. A gap of zero
-leaves the states as they are, so rows that only fill a batch can be put before a sequence.
+Each module takes sequences, time first, then any axes of a batch. A gap of zero leaves the states
+as they are, so rows that only fill a batch can be put before a sequence.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from physsm.nn.broadcast import on_last_axis
+from physsm.nn.linear import linear
 from physsm.nn.recurrence import advance, recur
 from physsm.nn.s5_init import diagonalise
 
@@ -57,24 +57,35 @@ class S5(eqx.Module):
 
     def __call__(
         self,
-        u: Float[Array, "steps width"],
-        gaps: Float[Array, " steps"],
-        state: Float[Array, " p2"],
-    ) -> tuple[Float[Array, "steps width"], Float[Array, " p2"]]:
+        u: Float[Array, "steps *batch width"],
+        gaps: Float[Array, " steps *batch"],
+        state: Float[Array, "*batch p2"],
+    ) -> tuple[Float[Array, "steps *batch width"], Float[Array, "*batch p2"]]:
         """Outputs for a sequence, and the state after it. `gaps[i]` is the time before step i."""
         states: Array = recur(  # type: ignore[assignment]
-            self.discretisation, self._stable_rate(), self.log_step, gaps, u @ self.B.T, state
+            self.discretisation,
+            self._stable_rate(),
+            self.log_step,
+            gaps,
+            linear(self.B, u),
+            state,
         )
-        return states @ self.C.T + self.D[None] * u, states[-1]
+        return self._outputs(states, u), states[-1]
 
     def step(
-        self, u: Float[Array, " width"], gap: Float[Array, ""], state: Float[Array, " p2"]
-    ) -> tuple[Float[Array, " width"], Float[Array, " p2"]]:
+        self,
+        u: Float[Array, "*batch width"],
+        gap: Float[Array, "*batch"],
+        state: Float[Array, "*batch p2"],
+    ) -> tuple[Float[Array, "*batch width"], Float[Array, "*batch p2"]]:
         """The same for one step."""
         state = advance(
-            self.discretisation, self._stable_rate(), self.log_step, gap, self.B @ u, state
+            self.discretisation, self._stable_rate(), self.log_step, gap, linear(self.B, u), state
         )
-        return self.C @ state + self.D * u, state
+        return self._outputs(state, u), state
+
+    def _outputs(self, states: Array, u: Array) -> Array:
+        return linear(self.C, states) + on_last_axis(self.D, u) * u
 
     def _stable_rate(self) -> Float[Array, " p2"]:
         half = self.rate.shape[0] // 2
@@ -111,18 +122,21 @@ class S5Block(eqx.Module):
 
     def __call__(
         self,
-        x: Float[Array, "steps width"],
-        gaps: Float[Array, " steps"],
-        state: Float[Array, " p2"],
-    ) -> tuple[Float[Array, "steps width"], Float[Array, " p2"]]:
+        x: Float[Array, "steps *batch width"],
+        gaps: Float[Array, " steps *batch"],
+        state: Float[Array, "*batch p2"],
+    ) -> tuple[Float[Array, "steps *batch width"], Float[Array, "*batch p2"]]:
         """Outputs for a sequence, and the S5 state after it."""
         normal = _normalise(x, self.norms[0])
         y, state = self.s5(normal, gaps, state)
         return self._after_s5(x, normal, y), state
 
     def step(
-        self, x: Float[Array, " width"], gap: Float[Array, ""], state: Float[Array, " p2"]
-    ) -> tuple[Float[Array, " width"], Float[Array, " p2"]]:
+        self,
+        x: Float[Array, "*batch width"],
+        gap: Float[Array, "*batch"],
+        state: Float[Array, "*batch p2"],
+    ) -> tuple[Float[Array, "*batch width"], Float[Array, "*batch p2"]]:
         """The same for one step."""
         normal = _normalise(x, self.norms[0])
         y, state = self.s5.step(normal, gap, state)
@@ -131,8 +145,8 @@ class S5Block(eqx.Module):
     def _after_s5(self, x: Array, normal: Array, y: Array) -> Array:
         mixed = jax.nn.gelu(y) + (x if self.skip == "raw" else normal)
         normal = _normalise(mixed, self.norms[1])
-        value, gate = jnp.split(normal @ self.W_in.T, 2, axis=-1)
-        gated = (value * jax.nn.gelu(gate)) @ self.W_out.T
+        value, gate = jnp.split(linear(self.W_in, normal), 2, axis=-1)
+        gated = linear(self.W_out, value * jax.nn.gelu(gate))
         return gated + (mixed if self.skip == "raw" else normal)
 
 
@@ -162,16 +176,16 @@ class S5Stack(eqx.Module):
         self.depth = depth
         self.states = states
 
-    def start(self) -> Float[Array, "depth p2"]:
+    def start(self, *batch: int) -> Float[Array, "depth *batch p2"]:
         """The states before the first step."""
-        return jnp.zeros((self.depth, self.states), self.blocks.norms.dtype)
+        return jnp.zeros((self.depth, *batch, self.states), self.blocks.norms.dtype)
 
     def __call__(
         self,
-        x: Float[Array, "steps width"],
-        gaps: Float[Array, " steps"],
-        states: Float[Array, "depth p2"],
-    ) -> tuple[Float[Array, "steps width"], Float[Array, "depth p2"]]:
+        x: Float[Array, "steps *batch width"],
+        gaps: Float[Array, " steps *batch"],
+        states: Float[Array, "depth *batch p2"],
+    ) -> tuple[Float[Array, "steps *batch width"], Float[Array, "depth *batch p2"]]:
         """Outputs for a sequence, and the states after it, from where it can be continued."""
 
         def one_block(x: Array, inputs: tuple[S5Block, Array]) -> tuple[Array, Array]:
@@ -183,10 +197,10 @@ class S5Stack(eqx.Module):
 
     def step(
         self,
-        x: Float[Array, " width"],
-        gap: Float[Array, ""],
-        states: Float[Array, "depth p2"],
-    ) -> tuple[Float[Array, " width"], Float[Array, "depth p2"]]:
+        x: Float[Array, "*batch width"],
+        gap: Float[Array, "*batch"],
+        states: Float[Array, "depth *batch p2"],
+    ) -> tuple[Float[Array, "*batch width"], Float[Array, "depth *batch p2"]]:
         """The same for one step; unrolled, because it runs inside a loop over time."""
         after = []
         for i in range(self.depth):

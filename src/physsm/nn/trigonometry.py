@@ -6,7 +6,6 @@ modulo 2π with a constant in two parts, which adds no more error than rounding 
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -31,7 +30,6 @@ _COSINE = (
 )
 
 
-@jax.custom_jvp
 def half_angle(angle: Float[Array, "*shape"]) -> tuple[Array, Array]:
     """Sine and cosine of `angle/2`, up to a common sign: for products of two of them."""
     if angle.dtype != jnp.float32:
@@ -40,13 +38,6 @@ def half_angle(angle: Float[Array, "*shape"]) -> tuple[Array, Array]:
     half = ((angle - turns * _TURN_HIGH) - turns * _TURN_LOW) / 2
     square = half * half
     return half * _polynomial(_SINE, square), _polynomial(_COSINE, square)
-
-
-@half_angle.defjvp
-def _half_angle_jvp(primals: tuple[Array], tangents: tuple[Array]):
-    sine, cosine = half_angle(*primals)
-    half = tangents[0] / 2
-    return (sine, cosine), (cosine * half, -sine * half)
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:

@@ -8,6 +8,8 @@ from physsm._values import Panel, Series
 from physsm.data.window import gather, whole_series
 from physsm.models.phy_ssm.certainty import std_of_constants
 from physsm.models.phy_ssm.objective import predict
+from physsm.models.phy_ssm.terms import in_physical_units
+from physsm.models.phy_ssm.unit import PhysicsUnit
 from tests.models.phy_ssm.make import make_network
 
 TEXT = "x' = v\nv' = -?k*x - ?b*v + ?f\nunknown ?k, ?b constant\n?b >= 0\nobserve x, v"
@@ -37,10 +39,11 @@ def network_and_batch(copies: int = 1):
 def test_standard_deviations_equal_those_of_least_squares_with_numeric_slopes():
     network, batch = network_and_batch()
     unit = network.unit
+    assert isinstance(unit, PhysicsUnit)
 
     @jax.jit
     def channels(constants):
-        changed = eqx.tree_at(lambda n: n.unit.constants, network, constants)
+        changed = eqx.tree_at(lambda n: n.unit.constants, network, constants)  # type: ignore[attr-defined]
         return predict(changed, batch, 30, None)[1]
 
     step, raw = 1e-5, np.asarray(unit.constants)
@@ -57,11 +60,9 @@ def test_standard_deviations_equal_those_of_least_squares_with_numeric_slopes():
         J.append(np.stack([slope[..., c][here] for slope in slopes], 1) / scale[c])
     J = np.concatenate(J)
     covariance = np.linalg.inv(J.T @ J + np.eye(2))
-    nothing = np.zeros(1)
-    ends = [unit.theta(nothing, np.zeros(0))]
-    bent = eqx.tree_at(lambda u: u.constants, unit, unit.constants + step)
-    ends.append(bent.theta(nothing, np.zeros(0)))
-    in_units = np.asarray((ends[1] - ends[0]) / step)[:2]
+    there = in_physical_units(unit.system, unit.plan, unit.constants + step)
+    back = in_physical_units(unit.system, unit.plan, unit.constants - step)
+    in_units = np.asarray((there - back) / (2 * step))[:2]
     expected = in_units * np.sqrt(np.diagonal(covariance))
     found = std_of_constants(network, batch)
     np.testing.assert_allclose(found[:2], expected, rtol=1e-3)

@@ -18,7 +18,6 @@ from jaxtyping import Array, Float
 
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.values import (
-    TIME_FIRST,
     Boundary,
     Drive,
     Observations,
@@ -50,7 +49,7 @@ def as_arrays(rows: Observations, dtype: jnp.dtype) -> Observations:
 @eqx.filter_jit
 def observe(network: Network, rows: Observations) -> Observed:
     """The observed parts of many series, by means, time-major."""
-    return jax.vmap(lambda one: network.observe(one, None), in_axes=1, out_axes=TIME_FIRST)(rows)
+    return network.observe(rows, None)
 
 
 @eqx.filter_jit
@@ -91,12 +90,8 @@ def spread_of_rollout(
 @eqx.filter_jit
 def spread_of_unknowns(network: Network, rows: Observations, seed: Array, samples: int) -> Array:
     """Standard deviation of theta at each row over draws of the states."""
-
-    def one_series(rows: Observations) -> Array:
-        keys = jr.split(jr.key(seed), samples)
-        return _spread(jax.vmap(lambda key: network.observe(rows, key).theta)(keys))
-
-    return jax.vmap(one_series, in_axes=1, out_axes=1)(rows)
+    keys = jr.split(jr.key(seed), samples)
+    return _spread(jax.vmap(lambda key: network.observe(rows, key).theta)(keys))
 
 
 @eqx.filter_jit

@@ -76,10 +76,11 @@ class Encoder(eqx.Module):
         """The states of the stack before the first row."""
         return self.stack.start()
 
-    def __call__(self, rows: Observations) -> tuple[Inferred, Float[Array, "depth states"]]:
+    def __call__(self, rows: Observations) -> tuple[Inferred, Float[Array, "*batch depth states"]]:
         """The latents of all rows from the first on, and the states of the stack after them."""
-        hidden, states = self.stack(self.perceptron(self._inputs(rows)), rows.gaps, self.start())
-        return self._infer(hidden, rows), states
+        start = self.stack.start(*rows.gaps.shape[1:])
+        hidden, states = self.stack(self.perceptron(self._inputs(rows)), rows.gaps, start)
+        return self._infer(hidden, rows), jnp.moveaxis(states, 0, -2)
 
     def step(
         self, row: Observations, states: Float[Array, "depth states"]

@@ -81,13 +81,14 @@ class FreeUnit(eqx.Module):
 
     def features(
         self,
-        z_ext: Float[Array, "steps n"],
-        u: Float[Array, "steps controls"],
-        gaps: Float[Array, " steps"],
-        carry: Float[Array, "depth states"],
-    ) -> tuple[Float[Array, "steps width"], Float[Array, "depth states"]]:
-        """Outputs of the stack at each row, and its states after them."""
-        return self.network(self._joined(z_ext, u), gaps, carry)
+        z_ext: Float[Array, "steps *batch n"],
+        u: Float[Array, "steps *batch controls"],
+        gaps: Float[Array, " steps *batch"],
+    ) -> tuple[Float[Array, "steps *batch width"], Float[Array, "*batch depth states"]]:
+        """Outputs of the stack at all rows from the first on, and its states after them."""
+        start = self.network.start(*gaps.shape[1:])
+        outputs, states = self.network(self._joined(z_ext, u), gaps, start)
+        return outputs, jnp.moveaxis(states, 0, -2)
 
     def feature_step(
         self,

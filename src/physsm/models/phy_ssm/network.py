@@ -1,10 +1,13 @@
-"""The network: encoder, unit and decoder, on one series; `jax.vmap` with time in front for many.
+"""The network: encoder, unit and decoder, on rows of one series or, after time, of a batch of them.
 
 Inside the observed part every step starts from the inferred state (one step ahead). After it, the
 unit goes on from its own predictions (rollout).
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -87,13 +90,12 @@ class Network(eqx.Module):
         inferred, encoder_states = self.encoder(rows)
         if self.filter is not None:
             return self._filtered(rows, inferred, encoder_states)
-        z_ext = jax.vmap(self.unit.extend)(self._states(inferred.posterior, key))
-        features, unit_states = self.unit.features(
-            z_ext, rows.controls, rows.gaps, self.unit.start()
-        )
-        theta = jax.vmap(self.unit.theta)(features, inferred.series_terms)
+        axes = rows.gaps.ndim
+        z_ext = _mapped(self.unit.extend, axes)(self._states(inferred.posterior, key))
+        features, unit_states = self.unit.features(z_ext, rows.controls, rows.gaps)
+        theta = _mapped(self.unit.theta, axes)(features, inferred.series_terms)
         drive = Drive(rows.controls[:-1], rows.controls[1:], rows.gaps[1:])
-        predicted = jax.vmap(self.unit.advance)(z_ext[:-1], theta[:-1], drive)
+        predicted = _mapped(self.unit.advance, axes)(z_ext[:-1], theta[:-1], drive)
         posterior, terms = jax.tree.map(lambda leaf: leaf[-1], inferred)
         boundary = Boundary(
             encoder_states,
@@ -103,7 +105,7 @@ class Network(eqx.Module):
             features[-1],
             terms,
             rows.controls[-1],
-            *self._unfiltered(),
+            *self._unfiltered(*rows.gaps.shape[1:]),
         )
         return Observed(
             inferred.posterior,
@@ -158,24 +160,28 @@ class Network(eqx.Module):
             *self._unfiltered(),
         )
 
-    def _unfiltered(self) -> tuple[Array, Array]:
+    def _unfiltered(self, *batch: int) -> tuple[Array, Array]:
         """The last two fields of a boundary without a filter."""
-        return jnp.zeros((0, 0), self.dtype), jnp.ones((), self.dtype)
+        return jnp.zeros((*batch, 0, 0), self.dtype), jnp.ones(batch, self.dtype)
 
     def _filtered(self, rows: Observations, inferred: Inferred, encoder_states: Array) -> Observed:
         """The observed part by a filter that goes from row to row."""
         assert self.filter is not None
-        learned = self.filter
+        learned, axes, batch = self.filter, rows.gaps.ndim, rows.gaps.shape[1:]
 
-        def body(before: Boundary, now: tuple[Observations, Inferred]):
-            after, prior = self._filter_row(learned, before, *now)
+        def one_row(before: Boundary, row: Observations, inferred: Inferred):
+            after, prior = self._filter_row(learned, before, row, inferred)
             theta, theta_std = self._theta_with_std(after)
             return after, (after.posterior, after.z_ext, theta, theta_std, prior)
 
-        end, seen = lean_scan(body, self.start(), (rows, inferred))
+        start = jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf, (*batch, *leaf.shape)), self.start()
+        )
+        each = _mapped(one_row, axes - 1)
+        end, seen = lean_scan(lambda before, now: each(before, *now), start, (rows, inferred))
         posterior, z_ext, theta, theta_std, prior = seen
         prior = jax.tree.map(lambda leaf: leaf[1:], prior)
-        predicted = jax.vmap(self.unit.extend)(prior.mean)
+        predicted = _mapped(self.unit.extend, axes)(prior.mean)
         end = end._replace(encoder=encoder_states)
         return Observed(posterior, z_ext, theta, theta_std, predicted, prior, end)
 
@@ -308,3 +314,10 @@ class Network(eqx.Module):
         shift = std * noise * jnp.where(gap > 0, 1, 0).astype(noise.dtype)
         shift = shift if self.to_state is None else self.to_state.W @ shift
         return self.unit.extend(z_ext[: self.unit.size] + shift)
+
+
+def _mapped(function: Callable[..., Any], axes: int) -> Callable[..., Any]:
+    """A function of one row over so many leading axes."""
+    for _ in range(axes):
+        function = jax.vmap(function)
+    return function

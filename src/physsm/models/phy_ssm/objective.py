@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from physsm.data.window import Batch
 from physsm.models.phy_ssm.network import Network
-from physsm.models.phy_ssm.values import TIME_FIRST, Observations, Observed
+from physsm.models.phy_ssm.values import Observations, Observed
 from physsm.nn.gaussian import kl
 
 
@@ -35,15 +34,7 @@ def predict(
     rows = as_arrays(batch, network.dtype)
     shown = Observations(rows.last, rows.seen, rows.controls, rows.gaps)
     past = jax.tree.map(lambda leaf: leaf[:context], shown)
-    size = rows.gaps.shape[1]
-    if key is None:
-        observed = jax.vmap(
-            lambda rows: network.observe(rows, None), in_axes=1, out_axes=TIME_FIRST
-        )(past)
-    else:
-        observed = jax.vmap(network.observe, in_axes=(1, 0), out_axes=TIME_FIRST)(
-            past, jr.split(key, size)
-        )
+    observed = network.observe(past, key)
     future = jax.vmap(network.rollout, in_axes=(0, 1, 1), out_axes=1)(
         observed.boundary, rows.controls[context:], rows.gaps[context:]
     )

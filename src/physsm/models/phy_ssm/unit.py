@@ -117,21 +117,24 @@ class PhysicsUnit(eqx.Module):
 
     def features(
         self,
-        z_ext: Float[Array, "steps d"],
-        u: Float[Array, "steps controls"],
-        gaps: Float[Array, " steps"],
-        carry: Float[Array, "depth states"],
-    ) -> tuple[Float[Array, "steps varying"], Float[Array, "depth states"]]:
-        """The raw terms of the varying unknowns at each row, and the S5 states after it."""
-        varying = jnp.zeros((z_ext.shape[0], 0), z_ext.dtype)
-        if self.network is not None:
-            hidden = self._inputs(z_ext, u)
-            if isinstance(self.network, S5Stack):
-                hidden, carry = self.network(hidden, gaps, carry)
-            else:
-                hidden = self.network(hidden)
-            varying = self._head()(hidden)
-        return varying, carry
+        z_ext: Float[Array, "steps *batch d"],
+        u: Float[Array, "steps *batch controls"],
+        gaps: Float[Array, " steps *batch"],
+    ) -> tuple[Float[Array, "steps *batch varying"], Float[Array, "*batch depth states"]]:
+        """The raw terms of the varying unknowns at all rows from the first on, and the S5 states
+        after them.
+        """
+        batch = gaps.shape[1:]
+        carry = jnp.zeros((*batch, 0, 0), z_ext.dtype)
+        if self.network is None:
+            return jnp.zeros((*gaps.shape, 0), z_ext.dtype), carry
+        hidden = self._inputs(z_ext, u)
+        if isinstance(self.network, S5Stack):
+            hidden, states = self.network(hidden, gaps, self.network.start(*batch))
+            carry = jnp.moveaxis(states, 0, -2)
+        else:
+            hidden = self.network(hidden)
+        return self._head()(hidden), carry
 
     def feature_step(
         self,

@@ -1,11 +1,11 @@
-"""What passes between the parts of the network. All of it is for one series.
+"""What passes between the parts of the network.
 
 Values are scaled as the plan says. Controls are in their own units.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jaxtyping import Array, Float
 
@@ -57,19 +57,18 @@ class Boundary(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """The observed part: `predicted[i]` is row i+1 as predicted from row i, `prior[i]` likewise."""
+    """The observed part: `predicted[i]` is row i+1 as predicted from row i, `prior[i]` likewise.
+
+    In a batch the series come after time; in the boundary, which has no time, they come first.
+    """
 
     posterior: Gaussian
-    z_ext: Float[Array, "steps d"]
-    theta: Float[Array, "steps unknowns"]
-    theta_std: Float[Array, "steps unknowns"]
-    predicted: Float[Array, "before d"]
+    z_ext: Float[Array, "steps *batch d"]
+    theta: Float[Array, "steps *batch unknowns"]
+    theta_std: Float[Array, "steps *batch unknowns"]
+    predicted: Float[Array, "before *batch d"]
     prior: Gaussian
     boundary: Boundary
-
-
-# How a batch of `Observed` is laid out: time first, then the series.
-TIME_FIRST: Any = Observed(1, 1, 1, 1, 1, 1, boundary=0)  # type: ignore[arg-type]
 
 
 class Rollout(NamedTuple):
