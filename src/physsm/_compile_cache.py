@@ -12,5 +12,5 @@ def use_compile_cache(folder: str | Path | None = None) -> Path:
 
     chosen = Path(folder) if folder else Path(platformdirs.user_cache_dir("physsm")) / "compiled"
     jax.config.update("jax_compilation_cache_dir", str(chosen))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     return chosen

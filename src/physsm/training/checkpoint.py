@@ -98,7 +98,10 @@ def named_arrays(tree: PyTree) -> dict[str, np.ndarray]:
 
 
 def restore_arrays(tree: PyTree, arrays: Mapping[str, np.ndarray], source: Path) -> PyTree:
-    """A tree of the same structure with the arrays of a file, each checked against its place."""
+    """A tree of the same structure with the arrays of a file, each checked against its place.
+
+    Of the leaves of `tree` only shapes and types are looked at.
+    """
     leaves, structure = jax.tree_util.tree_flatten_with_path(tree)
     names = [jax.tree_util.keystr(path) for path, _ in leaves]
     if missing := [name for name in names if name not in arrays]:
@@ -107,11 +110,12 @@ def restore_arrays(tree: PyTree, arrays: Mapping[str, np.ndarray], source: Path)
         raise RunError(f"{source} does not hold this model: it has an array {extra[0]} too many")
     found = []
     for name, (_, leaf) in zip(names, leaves, strict=True):
-        array, wanted = arrays[name], np.asarray(leaf)
-        if array.shape != wanted.shape or array.dtype != wanted.dtype:
+        array, shape = arrays[name], np.shape(leaf)
+        dtype = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
+        if array.shape != shape or array.dtype != dtype:
             raise RunError(
                 f"{source} does not hold this model: the array {name} is {array.dtype}"
-                f"{list(array.shape)} and should be {wanted.dtype}{list(wanted.shape)}"
+                f"{list(array.shape)} and should be {dtype}{list(shape)}"
             )
         found.append(array)
     return jax.tree_util.tree_unflatten(structure, [jax.numpy.asarray(a) for a in found])

@@ -307,13 +307,11 @@ class FittedLatent(AbstractFitted):
         text = description["physics"]
         system = None if text is None else System.parse(text)
         plan = Plan.from_json(description["plan"])
-        network = Network(system, plan, config, jr.key(0))
-        params, static = eqx.partition(network, eqx.is_inexact_array)
-        source = Path(stored.source) / "model.safetensors"
-        restored = restore_arrays(params, stored.arrays, source)
+        shapes = eqx.filter_eval_shape(Network, system, plan, config, jr.key(0))
+        network = restore_arrays(shapes, stored.arrays, Path(stored.source) / "model.safetensors")
         return cls(
             system,
-            eqx.combine(restored, static),
+            network,
             stored.interface,
             stored.calibration,
             tuple(float(x) for x in description["noise"]),

@@ -24,8 +24,9 @@ def of_kind(system: System, kind: str) -> tuple[int, ...]:
 
 def starts(system: System, plan: Plan) -> Float[Array, " unknowns"]:
     """The unknowns before training, unbounded."""
-    start = [_start(bounds) for bounds in _scaled_bounds(system, plan)]
-    return jnp.asarray(np.array(start), jnp.result_type(float))
+    bounds = _scaled_bounds(system, plan)
+    near = jnp.asarray(np.array([_start(one) for one in bounds]), jnp.result_type(float))
+    return from_bounded(near, bounds)
 
 
 def in_physical_units(
@@ -65,12 +66,12 @@ def _scaled_bounds(system: System, plan: Plan) -> list[Bounds]:
 
 
 def _start(bounds: Bounds) -> float:
-    """The raw value of a constant before training: nearly no effect, or an interval's middle."""
+    """Before training, in the natural size: nearly no effect, or the middle of an interval."""
     if bounds.lower is not None and bounds.upper is not None:
-        return 0.0
-    near = _START + bounds.lower if bounds.lower is not None else 0.0
-    near = bounds.upper - _START if bounds.upper is not None else near
-    return float(from_bounded(jnp.asarray([near], jnp.result_type(float)), [bounds])[0])
+        return bounds.lower / 2 + bounds.upper / 2
+    if bounds.lower is not None:
+        return bounds.lower + _START
+    return 0.0 if bounds.upper is None else bounds.upper - _START
 
 
 def _free_limits(system: System, plan: Plan) -> list[float]:
