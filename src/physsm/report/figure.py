@@ -112,7 +112,9 @@ def training_figure(training: TrainingPart, name: str) -> Drawing:
         power = scale_losses(axes, np.concatenate([loss[1], validation[1]]))
         if np.isfinite(best[0]):
             axes.axvline(best[0], color=BOUNDARY, linewidth=0.8, linestyle=(0, (3, 2)), zorder=1)
-            write_above(axes, best[0], f"best step: {training['best_step']}", "center")
+            left, right = axes.get_xlim()
+            side = "right" if best[0] > (left + right) / 2 else "left"
+            write_above(axes, best[0], f"best step: {training['best_step']}", side)
         label_time(axes, "training step", whole=True)
         set_title(axes, "loss", None, power, above=best[0])
         place([axes], _CURVE)
