@@ -121,7 +121,11 @@ def _claim(folder: Path, request: Request, panel: Panel, resume: bool) -> None:
         before = read_json(note)
         known = before.get("request") if isinstance(before, dict) else None
         if known != wanted:
-            different = [key for key in wanted if not known or known.get(key) != wanted[key]]
+            different = [
+                "table" if key == "fingerprint" else str(key)
+                for key in wanted
+                if not known or known.get(key) != wanted[key]
+            ]
             raise RunError(
                 f"{folder} holds a run with another {' and '.join(different)}: continue it with "
                 "what it was started with, or choose another folder"

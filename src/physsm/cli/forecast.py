@@ -7,6 +7,7 @@ import typer
 
 from physsm.cli.options import Debug, Json
 from physsm.cli.output import show_error, show_json, show_plain
+from physsm.cli.paths import check_output
 
 
 def forecast(
@@ -31,6 +32,7 @@ def forecast(
 
     if (horizon is None) == (times is None):
         raise typer.BadParameter("give one of --horizon and --times")
+    check_output(out, [table, times], (".csv", ".parquet"))
     use_compile_cache()
     fitted = load(run)
     history = fitted.check(table)

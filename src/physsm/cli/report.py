@@ -7,6 +7,7 @@ import typer
 
 from physsm.cli.options import Debug, Json
 from physsm.cli.output import show_json, show_plain
+from physsm.cli.paths import check_output
 
 
 def report(
@@ -20,6 +21,7 @@ def report(
     from physsm.report.contents import read_contents
     from physsm.report.page import write_page
 
+    check_output(out, [], (".html", ".htm"))
     if not run.is_dir():
         raise RunError(f"there is no run folder {run}")
     write_page(read_contents(run / "evaluation.json"), out)

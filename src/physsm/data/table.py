@@ -54,17 +54,20 @@ def to_panel(
     channels: Sequence[str] | None = None,
     controls: Sequence[str] | None = None,
     time_unit: TimeUnit = "s",
+    may_be_unmeasured: bool = False,
 ) -> Panel:
     """Make a `Panel` of a data frame (pandas, Polars, PyArrow), a dict of columns or a path.
 
-    The arguments are those of `read_table`. A `Panel` is returned as it is. In errors the first
-    row of data is row 1, because a data frame has no header row; for a file it is row 2.
+    The arguments are those of `read_table`; besides, `may_be_unmeasured` accepts a channel without
+    any measurement, as a history to forecast from may have. A `Panel` is returned as it is. In
+    errors the first row of data is row 1, because a data frame has no header row; for a file it is
+    row 2.
     """
     check_unit(time_unit)
     if isinstance(data, Panel):
         _check_same_columns(data, time, series, channels, controls)
         return data
-    return make_panel(to_raw(data), time, series, channels, controls, time_unit)
+    return make_panel(to_raw(data), time, series, channels, controls, time_unit, may_be_unmeasured)
 
 
 def to_raw(data: Any) -> RawTable:
@@ -81,6 +84,7 @@ def make_panel(
     channels: Sequence[str] | None,
     controls: Sequence[str] | None,
     time_unit: TimeUnit,
+    may_be_unmeasured: bool = False,
 ) -> Panel:
     """Choose the columns, understand and check their cells, cut the rows into series."""
     roles = choose_columns(table, time, series, channels, controls)
@@ -91,7 +95,7 @@ def make_panel(
         origin = times.earliest()
         times = times.since(origin, time_unit)
     check_increasing(table, groups, times, roles.time)
-    values = _read_channels(table, roles)
+    values = _read_channels(table, roles, may_be_unmeasured)
     controlled = read_controls(table, roles.controls, "fill it, for instance with the value before")
     check_long_enough(table, groups)
     return Panel.from_series(
@@ -115,11 +119,13 @@ def read_controls(
     return columns
 
 
-def _read_channels(table: RawTable, roles: Roles) -> Float[np.ndarray, "rows channels"]:
+def _read_channels(
+    table: RawTable, roles: Roles, may_be_unmeasured: bool
+) -> Float[np.ndarray, "rows channels"]:
     columns = np.empty((table.frame.height, len(roles.channels)))
     for k, name in enumerate(roles.channels):
         columns[:, k] = read_numbers(table, name)
-        if np.isnan(columns[:, k]).all():
+        if np.isnan(columns[:, k]).all() and not may_be_unmeasured:
             raise table.error(
                 "this channel was never measured", column=name, hint="leave the column out"
             )

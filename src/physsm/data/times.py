@@ -172,7 +172,7 @@ def _refuse_finer(table: RawTable, name: str, finer: pl.Series) -> None:
             "datetimes are kept to the microsecond, and this one is finer",
             at=bad,
             column=name,
-            hint="write the times as numbers",
+            hint='round them, in pandas with .dt.round("us"), or write the times as numbers',
         )
 
 

@@ -155,6 +155,7 @@ class AbstractFitted(abc.ABC):
             channels=list(asked.channels),
             controls=list(asked.controls),
             time_unit=asked.layout.time_unit,
+            may_be_unmeasured=True,
         )
 
     def save(self, folder: Any) -> None:
@@ -250,9 +251,18 @@ def read_config(kind: type[BaseModel], settings: Mapping[str, Any], model: str) 
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            known = [field.alias or name for name, field in kind.model_fields.items()]
+            known = _setting_names(kind, first["loc"][:-1])
             hint = did_you_mean(place.split(".")[-1], known) or f"there are {', '.join(known)}"
             raise ConfigError(f"{model} has no setting {place}: {hint}") from None
         raise ConfigError(
             f"the setting {place} of {model} is {first['input']!r}: {first['msg']}"
         ) from None
+
+
+def _setting_names(kind: type[BaseModel], inside: Sequence[int | str]) -> list[str]:
+    """The names of all settings, or of those inside one of them."""
+    fields = {field.alias or name: field for name, field in kind.model_fields.items()}
+    if not inside:
+        return list(fields)
+    inner = fields[str(inside[0])].annotation
+    return _setting_names(inner, inside[1:]) if isinstance(inner, type) else list(fields)

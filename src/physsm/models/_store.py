@@ -6,6 +6,7 @@ name, its description, the columns and the calibration; a newer format is refuse
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from physsm.training.checkpoint import (
 )
 
 FORMAT = 1
+_ARRAYS = "model.safetensors"
 
 
 def save_model(fitted: AbstractFitted, folder: Any, extra: dict[str, Any] | None = None) -> None:
@@ -35,11 +37,12 @@ def save_model(fitted: AbstractFitted, folder: Any, extra: dict[str, Any] | None
 
     target = Path(folder)
     make_folder(target)
-    write_arrays(target / "model.safetensors", fitted.arrays())
+    write_arrays(target / _ARRAYS, fitted.arrays())
     content = {
         "format": FORMAT,
         "model": fitted.name,
         "version": __version__,
+        "checksum": _checksum(target / _ARRAYS),
         "interface": asdict(fitted.interface),
         "calibration": fitted.calibration.to_json(),
         "description": fitted.describe(),
@@ -67,7 +70,9 @@ def load(folder: Any) -> AbstractFitted:
     name = content.get("model")
     if name not in names_in("models"):
         raise RunError(f"{path} holds a model {name!r} that this version of physsm does not have")
-    arrays = read_arrays(source / "model.safetensors")
+    arrays = read_arrays(source / _ARRAYS)
+    if content.get("checksum") != _checksum(source / _ARRAYS):
+        raise RunError(f"{source / _ARRAYS} is damaged or does not belong to {path}")
     try:
         interface = _interface(content["interface"])
         calibration = _calibration(content["calibration"], len(interface.channels))
@@ -80,6 +85,10 @@ def load(folder: Any) -> AbstractFitted:
         raise RunError(
             f"{path} is damaged or was changed: {type(error).__name__} {error}"
         ) from error
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _interface(content: dict[str, Any]) -> Interface:

@@ -144,7 +144,7 @@ def read_contents(path: Path) -> Contents:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise RunError(f"{path}: there is no such file; run `physsm evaluate` first") from error
+        raise RunError(f"{path}: there is no such file; `physsm fit` writes it") from error
     except OSError as error:
         raise RunError(f"{path}: the file cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

@@ -1,9 +1,12 @@
 """How sure the constants of the physics are, given the rest of the model.
 
-The parameters of a predictor that is fitted by its errors one step ahead scatter around the truth
-with the covariance (sum of J' J / s²)⁻¹, where J is the slope of a prediction in the parameters and
-s² the variance of the errors (Ljung, System Identification, 2nd ed., chapter 9). The errors are
-taken as independent; what other parameters could make up for is left out.
+With J the slope of a prediction one row ahead in the constants, e its error and s² the variance of
+the errors, H = sum of J'J/s² is the information in the data, and g = sum of J'e/s² the direction in
+which the constants would predict better. An estimate that is fitted by its errors scatters with the
+covariance H⁻¹ (sum over series of g g') H⁻¹, however errors within a series hang together (Ljung,
+System Identification, 2nd ed., chapter 9; with H instead of the sum in the middle if the errors are
+independent: the larger of both is taken). Where training ended elsewhere than at the best
+predictions one row ahead, the way there, H⁻¹ g, counts as an error too.
 """
 
 from __future__ import annotations
@@ -34,17 +37,24 @@ def std_of_constants(network: Network, batch: Any) -> Float[np.ndarray, " unknow
     std = np.zeros(len(unit.system.unknowns))
     chosen = np.array(of_kind(unit.system, "constant"), int)
     if len(chosen):
-        information = np.asarray(_information(network, batch), float)[np.ix_(chosen, chosen)]
-        covariance = np.linalg.inv(information + np.eye(len(chosen)) / _PRIOR**2)
+        information, scores = (np.asarray(part, float) for part in _slopes(network, batch))
+        information = information[np.ix_(chosen, chosen)] + np.eye(len(chosen)) / _PRIOR**2
+        scores, covariance = scores[:, chosen], np.linalg.inv(information)
+        away = covariance @ scores.sum(0)
+        centred = scores - scores.mean(0)
+        by_series = covariance @ (centred.T @ centred) @ covariance
+        variance = np.maximum(np.diagonal(covariance), np.diagonal(by_series)) + away**2
         slope = jax.jacfwd(lambda raw: in_physical_units(unit.system, unit.plan, raw))
         slopes = np.diagonal(np.asarray(slope(unit.constants)))
-        std[chosen] = np.abs(slopes[chosen]) * np.sqrt(np.diagonal(covariance))
+        std[chosen] = np.abs(slopes[chosen]) * np.sqrt(variance)
     return std
 
 
 @eqx.filter_jit
-def _information(network: Network, batch: Any) -> Float[Array, "unknowns unknowns"]:
-    """The sum of J' J / s² over all measured cells that were predicted."""
+def _slopes(
+    network: Network, batch: Any
+) -> tuple[Float[Array, "unknowns unknowns"], Float[Array, "series unknowns"]]:
+    """H, and g of each series, over all measured cells that were predicted."""
     rows = as_arrays(batch, network.dtype)
     assert isinstance(network.unit, PhysicsUnit)
 
@@ -55,6 +65,9 @@ def _information(network: Network, batch: Any) -> Float[Array, "unknowns unknown
 
     slopes, channels = jax.jacfwd(predicted, has_aux=True)(network.unit.constants)
     weight = rows.observed[1:] * rows.valid[:-1, :, None]
-    square = jnp.sum((channels - rows.values[1:]) ** 2 * weight, (0, 1))
+    error = rows.values[1:] - channels
+    square = jnp.sum(error**2 * weight, (0, 1))
     variance = square / jnp.maximum(weight.sum((0, 1)), 1) + 1e-12
-    return jnp.einsum("tscu,tscv,tsc->uv", slopes, slopes, weight / variance[None, None])
+    weight = weight / variance[None, None]
+    information = jnp.einsum("tscu,tscv,tsc->uv", slopes, slopes, weight)
+    return information, jnp.einsum("tscu,tsc->su", slopes, error * weight)
