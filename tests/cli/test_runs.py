@@ -182,7 +182,7 @@ def test_bad_tables_are_named_by_row_and_column(desk, table, says):
     arguments = ["fit", "bad.csv", "--physics", "my.phys", "--series", "flight", "--out", "bad-run"]
     message = desk.refused(*arguments)
     assert all(part in message for part in says), message
-    assert not (desk.folder / "bad-run" / "model.json").exists()
+    assert not (desk.folder / "bad-run").exists()
 
 
 @pytest.mark.parametrize(
@@ -202,6 +202,9 @@ def test_bad_tables_are_named_by_row_and_column(desk, table, says):
         ("evaluate run none.csv", "none.csv"),
         ("evaluate run table.csv --horizon 500", "long enough"),
         ("report none", "none"),
+        ("forecast run table.csv --times future.csv --out table.csv", "would be replaced"),
+        ("forecast run table.csv --times future.csv --out ./future.csv", "would be replaced"),
+        ("report run --out run/model.json", ".html"),
     ],
 )
 def test_wrong_calls_are_one_clear_sentence(desk, run, arguments, says):
@@ -215,6 +218,7 @@ def test_wrong_calls_are_one_clear_sentence(desk, run, arguments, says):
         ("lamda = 3", "lambda"),
         ("context = -1", "context"),
         ("training = {steps = 'x'}", "training.steps"),
+        ("training = {stepz = 3}", "did you mean steps"),
         ("preset = 'papr'", "papr"),
         ("a = [", "TOML"),
     ],

@@ -353,6 +353,21 @@ def test_missing_and_foreign_files_are_refused(name, run, file):
         load(run)
 
 
+def test_a_changed_number_is_noticed(name, run):
+    content = bytearray((run / "model.safetensors").read_bytes())
+    content[-5] ^= 1
+    (run / "model.safetensors").write_bytes(bytes(content))
+    with pytest.raises(RunError, match="damaged"):
+        load(run)
+
+
+def test_a_channel_may_be_empty_in_the_history(name):
+    history, query = cut(whole())
+    frame = as_frame(list(history)).with_columns(x=pl.lit(None, pl.Float64))
+    found = fitted_model(name).forecast(frame, times=query)
+    assert np.isfinite(found.mean).all()
+
+
 def test_newer_format_is_refused_by_name(name, run):
     change_json(run, lambda content: content.update(format=99, version="9.9"))
     with pytest.raises(RunError, match=r"format 99.*9\.9"):

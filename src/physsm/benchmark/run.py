@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from physsm._errors import RunError
+from physsm._errors import ConfigError, DataError, RunError
 from physsm._registry import find
 from physsm._values import Panel
 from physsm.benchmark.evaluate import CLASSICAL, Score, evaluate, fit_classical
@@ -64,21 +64,19 @@ def fit_run(
     """Fit, compare with the classical rows on the series set aside, and keep everything."""
     system = None if request.physics is None else System.parse(request.physics)
     forecaster = find("models", request.model, "MODEL").create(system, request.settings)
-    _claim(folder, request, panel, resume)
     sizes = forecaster.sizes(panel) if isinstance(forecaster, LatentForecaster) else None
     sizes = sizes or default_sizes(panel)
     train, validation = default_split(panel, request.seed, sizes.context + sizes.horizon)
+    _claim(folder, request, panel, resume)
+    settings: dict[str, Any] = {"seed": request.seed}
     if isinstance(forecaster, LatentForecaster):
-        fitted = forecaster.fit(
-            train,
-            validation,
-            seed=request.seed,
-            folder=folder / "checkpoints",
-            resume=resume,
-            report=report,
-        )
-    else:
-        fitted = forecaster.fit(train, validation, seed=request.seed)
+        settings |= {"folder": folder / "checkpoints", "resume": resume, "report": report}
+    try:
+        fitted = forecaster.fit(train, validation, **settings)
+    except (DataError, ConfigError):
+        if not resume:
+            _release(folder)
+        raise
     classical = fit_classical(train, validation, request.seed)
     return _keep(request, title, folder, fitted, classical, validation, sizes, panel)
 
@@ -139,6 +137,13 @@ def _claim(folder: Path, request: Request, panel: Panel, resume: bool) -> None:
         raise RunError(f"{folder} is not empty and holds no run: choose another folder")
     make_folder(folder)
     write_json(note, {"request": wanted})
+
+
+def _release(folder: Path) -> None:
+    """Give a folder back whose run was refused before it began."""
+    if not (folder / "checkpoints").exists():
+        (folder / "run.json").unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def _keep(

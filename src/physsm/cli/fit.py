@@ -73,7 +73,10 @@ def fit(
     skipped = (run.story["training"] or {}).get("skipped_steps", 0)
     if skipped:
         show_plain(f"{skipped} training steps were skipped: their loss was not a finite number.")
-    show_plain(f"Errors are in standard deviations, on series not trained on. The run is in {out}.")
+    show_plain(
+        "Errors are in standard deviations, on the part set aside for validation, which also chose "
+        f"the weights and set the intervals. The run is in {out}."
+    )
 
 
 def _settings(config: Path | None) -> dict[str, Any]:

@@ -30,6 +30,9 @@ def control_moments(panel: Panel) -> Moments:
 
 
 def _positive(spread: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """The spread; for a constant its size, and 1 for a constant zero."""
-    is_constant = spread <= 1e-9 * np.abs(mean)
+    """The spread; for a constant its size, and 1 for a constant zero.
+
+    A spread of a few roundings of the mean is no signal.
+    """
+    is_constant = spread <= 1e-13 * np.abs(mean)
     return np.where(is_constant, np.where(mean != 0, np.abs(mean), 1.0), spread)

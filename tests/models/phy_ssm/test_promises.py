@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from physsm import PhySSM, System
+from physsm._errors import DataError
 from physsm._values import Panel, Query, Series
 from tests.models.phy_ssm.make import small_panel_settings
 
@@ -73,6 +74,9 @@ def test_a_stream_forecasts_like_the_batch(assimilate):
     stream, one = fitted.start(), panel[2]
     for t, x in zip(one.times, one.values, strict=True):
         stream = fitted.update(stream, t, x)
+    for wrong in ({"x": ["a", 0]}, {"x": [1.0]}, {"x": [1.0, 2.0], "u": [1.0]}, {"t": np.nan}):
+        with pytest.raises(DataError):
+            fitted.update(stream, **{"t": 1e3, "x": [1.0, 2.0], **wrong})
     streamed = fitted.forecast_stream(stream, times=query.times[2], coverage=None)
     np.testing.assert_allclose(streamed.mean[0], batch.mean[2], rtol=1e-5, atol=1e-5)
 
@@ -87,3 +91,11 @@ def test_a_run_away_forecast_says_which_state_and_when():
     assert len(forecast.warnings) == 6
     assert "leaves the stable region at time" in forecast.warnings[0]
     assert "by x (unknown terms in its equation: x:x)" in forecast.warnings[0]
+
+
+def test_a_time_beyond_all_steps_is_refused():
+    series = simulate(lambda t, y: [-y[0]], np.ones((6, 1)), 0.1, 40)
+    panel = Panel.from_series(series, ["x"])
+    fitted = PhySSM(System.parse("x' = -x\nobserve x"), **small_panel_settings(steps=1)).fit(panel)
+    with pytest.raises(DataError, match="steps of the model after the history"):
+        fitted.forecast(panel, times=[1e12], coverage=None)

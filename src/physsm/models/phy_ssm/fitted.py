@@ -353,7 +353,7 @@ class FittedLatent(AbstractFitted):
     ) -> np.ndarray:
         """States (series, rows, d) after a gap each, in the table's unit of time."""
         z, theta, u, u_next, gaps = (  # type: ignore[assignment]
-            self._array(leaf.reshape(-1, *leaf.shape[2:]))
+            self._array(leaf.reshape(gaps.size, *leaf.shape[2:]))
             for leaf in (z_ext, theta, u, u_next, gaps / self.plan.time_scale)
         )
         after = compute.advance_rows(self.network, z, theta, Drive(u, u_next, gaps))  # type: ignore[arg-type]

@@ -7,7 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from physsm._errors import DataError
 from physsm._values import Panel, Query
+
+_MOST_STEPS = 1_000_000
 
 
 class Steps(NamedTuple):
@@ -32,7 +35,15 @@ def plan_steps(history: Panel, query: Query, longest: float, holds_start: bool) 
     controls = np.concatenate([last_control[:, None], query.controls], axis=1)
     gaps = np.diff(times, axis=1)
     inside = np.arange(gaps.shape[1]) < query.lengths[:, None]
-    parts = np.where(inside, np.maximum(np.ceil(gaps / longest - 1e-9), 1), 0).astype(np.int64)
+    parts = np.where(inside, np.maximum(np.ceil(gaps / longest - 1e-9), 1), 0)
+    if parts.sum(1).max(initial=0) > _MOST_STEPS:
+        far = times[np.arange(len(times)), query.lengths].max()
+        raise DataError(
+            f"the time {far:g} is more than {_MOST_STEPS:,} steps of the model after the history",
+            hint=f"a step is at most {longest:g}, the longest gap of the training data; check the "
+            "times, or their unit",
+        )
+    parts = parts.astype(np.int64)
     reached = np.cumsum(parts, axis=1)
     total = int(reached.max(initial=1))
     step_gaps = np.zeros((total, len(history)))
@@ -44,8 +55,8 @@ def plan_steps(history: Panel, query: Query, longest: float, holds_start: bool) 
         share = (piece / np.repeat(count, count))[:, None]
         before = np.repeat(controls[s, :-1][inside[s]], count, axis=0)
         after = np.repeat(controls[s, 1:][inside[s]], count, axis=0)
-        between = np.where(share < 1, before, after) if holds_start else before
-        between = between if holds_start else before + share * (after - before)
+        along = before + share * (after - before)
+        between = np.where(share < 1, before, after) if holds_start else along
         step_controls[: count.sum(), s] = between
         step_controls[count.sum() :, s] = after[-1] if len(after) else 0
     rows = np.maximum(reached - 1, 0)

@@ -24,12 +24,14 @@ from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.objective import losses, objective
 from physsm.training.loop import Task
 
+_BREAK = 1000  # median gaps: a longer one is a break in the recording
+
 
 def make_task(
     network: Network, train: Panel, held_out: Panel, sizes: Sizes, config: Config
 ) -> Task:
     """The task of training a network on scaled panels."""
-    chosen = long_enough_windows(train, sizes, "training")
+    chosen = _without_breaks(train, long_enough_windows(train, sizes, "training"))
     size = min(config.training.batch_size, chosen.number)
 
     def batches(epoch: int, generator: np.random.Generator) -> Iterator[Batch]:
@@ -69,6 +71,19 @@ def long_enough_windows(panel: Panel, sizes: Sizes, what: str) -> Windows:
             hint="give longer series, or set a smaller horizon",
         )
     return found
+
+
+def _without_breaks(panel: Panel, chosen: Windows) -> Windows:
+    """The windows without an enormous gap, if there are any: nothing is known across one, and the
+    gradients of a single such window would drown all others.
+    """
+    gaps = np.diff(panel.times, axis=1)
+    is_break = (gaps > _BREAK * panel.median_gap) & (
+        np.arange(1, panel.times.shape[1]) < panel.lengths[:, None]
+    )
+    before = np.concatenate([np.zeros((len(panel), 1), int), is_break.cumsum(1)], axis=1)
+    broken = before[chosen.series, chosen.stop - 1] > before[chosen.series, chosen.start]
+    return chosen if broken.all() else chosen[~broken]
 
 
 def _even_parts(chosen: Windows, largest: int) -> Iterator[Windows]:
