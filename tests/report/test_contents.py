@@ -45,7 +45,7 @@ def test_what_is_no_json_is_named(tmp_path: Path, content):
 
 
 def test_a_missing_file_says_what_to_run(tmp_path: Path):
-    with pytest.raises(RunError, match="run `physsm evaluate` first"):
+    with pytest.raises(RunError, match="`physsm fit` writes it"):
         read_contents(tmp_path / "evaluation.json")
     with pytest.raises(RunError, match="cannot be read"):
         read_contents(tmp_path)

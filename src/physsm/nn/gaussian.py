@@ -34,8 +34,3 @@ def kl(q: Gaussian, p: Gaussian) -> Float[Array, "*shape"]:
     """KL(q‖p) of each component, in nats."""
     ratio = q.std / p.std
     return 0.5 * (ratio**2 + ((q.mean - p.mean) / p.std) ** 2 - 1) - jnp.log(ratio)
-
-
-def kl_to_standard(q: Gaussian) -> Float[Array, "*shape"]:
-    """KL of each component to N(0, 1)."""
-    return kl(q, Gaussian(jnp.zeros_like(q.mean), jnp.ones_like(q.std)))

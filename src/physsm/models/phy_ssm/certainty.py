@@ -20,9 +20,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from physsm.models.phy_ssm.network import Network
-from physsm.models.phy_ssm.objective import as_arrays, predict
+from physsm.models.phy_ssm.objective import predict
 from physsm.models.phy_ssm.terms import in_physical_units, of_kind
 from physsm.models.phy_ssm.unit import PhysicsUnit
+from physsm.models.phy_ssm.values import in_precision
 
 _PRIOR = 1.0  # std of a constant in its natural size, before any data
 
@@ -55,7 +56,7 @@ def _slopes(
     network: Network, batch: Any
 ) -> tuple[Float[Array, "unknowns unknowns"], Float[Array, "series unknowns"]]:
     """H, and g of each series, over all measured cells that were predicted."""
-    rows = as_arrays(batch, network.dtype)
+    rows = in_precision(batch, network.dtype)
     assert isinstance(network.unit, PhysicsUnit)
 
     def predicted(constants: Array) -> tuple[Array, Array]:

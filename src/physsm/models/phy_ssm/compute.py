@@ -41,11 +41,6 @@ def rounded_up(steps: int) -> int:
     return -(-steps // unit) * unit
 
 
-def as_arrays(rows: Observations, dtype: jnp.dtype) -> Observations:
-    """NumPy rows as arrays of the network's precision."""
-    return Observations(*(jnp.asarray(leaf, dtype) for leaf in rows))
-
-
 @eqx.filter_jit
 def observe(network: Network, rows: Observations) -> Observed:
     """The observed parts of many series, by means, time-major."""

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.plan import Plan
+from physsm.models.phy_ssm.stacks import make_stack
 from physsm.models.phy_ssm.values import Inferred, Observations
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.gaussian import gaussian
@@ -54,14 +55,7 @@ class Encoder(eqx.Module):
         inputs = len(plan.channels) * (2 if plan.shows_missing else 1) + controls
         width, first = config.encoder.width or 32, config.encoder_perceptron
         self.perceptron = MLP(inputs, first.width, first.layers, width, keys[0])
-        self.stack = S5Stack(
-            config.encoder.depth,
-            width,
-            config.encoder.states,
-            keys[1],
-            discretisation=config.discretisation,
-            skip=config.skip,
-        )
+        self.stack = make_stack(config.encoder, width, config, keys[1])
         gain = _SMALL if is_filtered else 1.0
         self.posterior_head = Dense(width, 2 * latent, keys[2], gain)
         has_head = per_series > 0 and not is_filtered

@@ -44,7 +44,7 @@ from physsm.models.phy_ssm.stability import instabilities
 from physsm.models.phy_ssm.stream import Stream, as_history, next_row
 from physsm.models.phy_ssm.task import long_enough_windows
 from physsm.models.phy_ssm.terms import limits
-from physsm.models.phy_ssm.values import Boundary, Drive, Observations
+from physsm.models.phy_ssm.values import Boundary, Drive, Observations, in_precision
 from physsm.physics.system import System
 from physsm.training.checkpoint import named_arrays, restore_arrays
 from physsm.training.loop import Result
@@ -327,7 +327,7 @@ class FittedLatent(AbstractFitted):
 
     def _rows(self, panel: Panel) -> Observations:
         batch = self._batch(panel)
-        return compute.as_arrays(
+        return in_precision(
             Observations(batch.last, batch.seen, batch.controls, batch.gaps),  # type: ignore[arg-type]
             self.network.dtype,
         )

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.plan import Plan
+from physsm.models.phy_ssm.stacks import make_stack
 from physsm.models.phy_ssm.values import Drive
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.s5 import S5Stack
@@ -34,14 +35,7 @@ class FreeUnit(eqx.Module):
         self.latent = config.latent or len(plan.channels)
         width, m = config.unit.width or self.latent, len(plan.controls)
         self.inputs = Dense(self.latent + m, width, key_in)
-        self.network = S5Stack(
-            config.unit.depth,
-            width,
-            config.unit.states,
-            key_network,
-            discretisation=config.discretisation,
-            skip=config.skip,
-        )
+        self.network = make_stack(config.unit, width, config, key_network)
         self.outputs = MLP(
             width + m + 1,
             config.unknown_hidden,

@@ -7,7 +7,7 @@ over rows and dimensions. Predictions are one step ahead in the context and the 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from physsm.data.window import Batch
 from physsm.models.phy_ssm.network import Network
-from physsm.models.phy_ssm.values import Observations, Observed
+from physsm.models.phy_ssm.values import Observations, Observed, in_precision
 from physsm.nn.gaussian import kl
 
 
@@ -31,7 +31,7 @@ def predict(
     network: Network, batch: Batch, context: int, key: PRNGKeyArray | None
 ) -> tuple[Observed, Float[Array, "predicted batch channels"]]:
     """The observed part of each series and all predicted rows, 1 to the last, decoded."""
-    rows = as_arrays(batch, network.dtype)
+    rows = in_precision(batch, network.dtype)
     shown = Observations(rows.last, rows.seen, rows.controls, rows.gaps)
     past = jax.tree.map(lambda leaf: leaf[:context], shown)
     observed = network.observe(past, key)
@@ -54,7 +54,7 @@ def losses(
     `reach` is the share of the target that counts, from its start.
     """
     observed, predicted = predict(network, batch, context, key)
-    rows = as_arrays(batch, network.dtype)
+    rows = in_precision(batch, network.dtype)
     weight = rows.observed[1:] * rows.valid[:-1, :, None]
     ahead = jnp.arange(2 - context, len(weight) + 2 - context, dtype=weight.dtype)
     counted = ahead <= jnp.ceil(jnp.asarray(reach, weight.dtype) * ahead[-1])
@@ -101,8 +101,3 @@ def _distance(network: Network, inferred: Array, predicted: Array) -> Array:
 
 def _row_mean(values: Array, weight: Array) -> Array:
     return (values * weight).sum() / jnp.maximum(weight.sum(), 1)
-
-
-def as_arrays(batch: Batch, dtype: jnp.dtype) -> Any:
-    """A batch in the network's precision."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), batch)

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from physsm.models.phy_ssm import terms
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.plan import Plan
+from physsm.models.phy_ssm.stacks import make_stack
 from physsm.models.phy_ssm.values import Drive
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.mlp import MLP, Dense
@@ -58,14 +59,7 @@ class PhysicsUnit(eqx.Module):
             hidden = config.encoder.width or width
             self.control_map = MLP(m, hidden, 1, width, key_control, activation="softplus")
         if config.unknown_network == "s5":
-            self.network = S5Stack(
-                config.unit.depth,
-                width,
-                config.unit.states,
-                key_network,
-                discretisation=config.discretisation,
-                skip=config.skip,
-            )
+            self.network = make_stack(config.unit, width, config, key_network)
         else:
             self.network = MLP(width, width, config.unit.depth, width, key_network)
         self.head = MLP(

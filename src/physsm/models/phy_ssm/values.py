@@ -5,8 +5,10 @@ Values are scaled as the plan says. Controls are in their own units.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physsm.nn.gaussian import Gaussian
@@ -76,3 +78,8 @@ class Rollout(NamedTuple):
 
     z_ext: Float[Array, "steps d"]
     theta: Float[Array, "steps features"]
+
+
+def in_precision(tree: Any, dtype: jnp.dtype) -> Any:
+    """NumPy arrays, such as those of a batch, as arrays of the network's precision."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), tree)
