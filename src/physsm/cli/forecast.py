@@ -7,7 +7,7 @@ import typer
 
 from physsm.cli.options import Debug, Json
 from physsm.cli.output import show_error, show_json, show_plain
-from physsm.cli.paths import check_output
+from physsm.cli.paths import keep_inputs
 
 
 def forecast(
@@ -32,7 +32,7 @@ def forecast(
 
     if (horizon is None) == (times is None):
         raise typer.BadParameter("give one of --horizon and --times")
-    check_output(out, [table, times], (".csv", ".parquet"))
+    keep_inputs(out, table, times)
     use_compile_cache()
     fitted = load(run)
     history = fitted.check(table)

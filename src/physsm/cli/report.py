@@ -7,7 +7,6 @@ import typer
 
 from physsm.cli.options import Debug, Json
 from physsm.cli.output import show_json, show_plain
-from physsm.cli.paths import check_output
 
 
 def report(
@@ -21,7 +20,6 @@ def report(
     from physsm.report.contents import read_contents
     from physsm.report.page import write_page
 
-    check_output(out, [], (".html", ".htm"))
     if not run.is_dir():
         raise RunError(f"there is no run folder {run}")
     write_page(read_contents(run / "evaluation.json"), out)

@@ -34,8 +34,7 @@ def unknown_table(rows: Sequence[dict[str, Any]]) -> Table:
     for name in ("learned", "90% interval", *(("true", "error") if has_truth else ())):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        spread = f"{row['lower']:.4g} … {row['upper']:.4g}"
-        cells = [f"{row['value']:.4g}", spread]
+        cells = [f"{row['value']:.4g}", f"{row['lower']:.4g} … {row['upper']:.4g}"]
         if has_truth:
             true = row.get("true")
             error = "" if not true else f"{row['value'] / true - 1:+.1%}"

@@ -22,6 +22,8 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 def write_page(contents: Contents, path: Path) -> None:
     """Render the page into a file: the whole of it or, if that fails, nothing."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise RunError(f"{path}: the report cannot be written: its name must end in .html")
     page = render_page(contents).encode()
     unfinished = path.parent / f".physsm-{secrets.token_hex(8)}.tmp"
     try:
