@@ -18,8 +18,11 @@ class OptimiserSettings(BaseModel):
 
     `one_cycle` rises to `learning_rate` over the first `warm_up` share of all steps and falls to a
     thousandth of it along a cosine. `plateau` divides the rate by five when the validation loss has
-    not improved for `patience` validations. `weight_decay` leaves alone what it would harm: the
-    state space parameters, norms, biases and physical constants.
+    not improved for `patience` validations. `squares_decay` is Adam's second: with the usual 0.999
+    the large gradients of a wrong start would hold back a training of a few hundred steps to its
+    end. `constants_speed` multiplies the steps of physical constants and noises. `weight_decay`
+    leaves alone what it would harm: the state space parameters, norms, biases and physical
+    constants.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -30,12 +33,13 @@ class OptimiserSettings(BaseModel):
     patience: int = Field(default=100, ge=1)
     weight_decay: float = Field(default=0.0, ge=0)
     clip_norm: float | None = Field(default=1.0, gt=0)
-    constants_speed: float = Field(default=10.0, gt=0)
+    squares_decay: float = Field(default=0.95, gt=0, lt=1)
+    constants_speed: float = Field(default=20.0, gt=0)
 
 
 # Parameters by the name of their field: what decay would harm, and physical constants.
-_UNDECAYED = {"rate", "log_step", "D", "norms", "b", "constants", "log_noise", "log_apart"}
-_CONSTANTS = {"constants", "log_noise", "log_apart"}
+_CONSTANTS = {"constants", "log_noise", "log_error", "log_apart"}
+_UNDECAYED = {"rate", "log_step", "D", "norms", "b"} | _CONSTANTS
 
 
 def _field_name(path: tuple[object, ...]) -> str:
@@ -50,7 +54,7 @@ def _marked(params: PyTree, names: set[str]) -> PyTree:
 def make_optimiser(settings: OptimiserSettings, steps: int) -> optax.GradientTransformation:
     """Adam, with decoupled weight decay where it is asked for and does no harm."""
     parts = [optax.clip_by_global_norm(settings.clip_norm)] if settings.clip_norm else []
-    parts.append(optax.scale_by_adam())
+    parts.append(optax.scale_by_adam(b2=settings.squares_decay))
     if settings.weight_decay:
         parts.append(
             optax.add_decayed_weights(

@@ -52,23 +52,23 @@ def test_standard_deviations_equal_those_of_least_squares_with_numeric_slopes():
         slopes.append((channels(raw + shift) - channels(raw - shift)) / (2 * step))
     seen = batch.observed[1:] > 0
     error = np.asarray(channels(raw)) - batch.values[1:]
-    J, scale = [], []
-    for c in range(2):
-        here = seen[..., c]
-        scale.append(np.sqrt(np.mean(error[..., c][here] ** 2)))
-        J.append(np.stack([slope[..., c][here] for slope in slopes], 1) / scale[c])
-    J = np.concatenate(J)
-    covariance = np.linalg.inv(J.T @ J + np.eye(2))
-    scores = np.zeros((2, 2))
+    finer = make_network(TEXT, noisy_panel(), substeps=2 * network.config.substeps)
+    by_finer = 4 / 3 * np.asarray(predict(finer, batch, 30, None)[1] - channels(raw))
+    assert network.filter is not None
+    prior = np.asarray(predict(network, batch, 30, None)[0].prior.std)
+    variance_of_error = prior**2 + np.exp(2 * np.asarray(network.filter.log_error)) + 1e-4
+    information, scores, by_steps = np.eye(2), np.zeros((2, 2)), np.zeros(2)
     for s in range(2):
-        for c in range(2):
-            here = seen[:, s, c]
-            slope = np.stack([one[:, s, c][here] for one in slopes], 1)
-            scores[s] -= slope.T @ error[:, s, c][here] / scale[c] ** 2
-    away = covariance @ scores.sum(0)
+        for t, c in zip(*np.nonzero(seen[:, s]), strict=True):
+            slope = np.array([one[t, s, c] for one in slopes]) / variance_of_error[t, s, c]
+            information += np.outer(slope, slope) * variance_of_error[t, s, c]
+            scores[s] -= slope * error[t, s, c]
+            by_steps += slope * by_finer[t, s, c]
+    covariance = np.linalg.inv(information)
+    away = (covariance @ scores.sum(0)) ** 2 + (covariance @ by_steps) ** 2
     centred = scores - scores.mean(0)
     by_series = np.diagonal(covariance @ centred.T @ centred @ covariance)
-    variance = np.maximum(np.diagonal(covariance), by_series) + away**2
+    variance = np.maximum(np.diagonal(covariance), by_series) + away
     there = in_physical_units(unit.system, unit.plan, unit.constants + step)
     back = in_physical_units(unit.system, unit.plan, unit.constants - step)
     in_units = np.asarray((there - back) / (2 * step))[:2]

@@ -67,12 +67,14 @@ def test_regulariser_compares_inferred_and_predicted_states(metric):
 
 
 def test_objective_is_the_weighted_sum_with_its_ramps():
-    network, batch = example(**{"lambda": 0.7, "beta": 0.3, "anneal": 0.5, "curriculum": 0.0})
+    settings = {"lambda": 0.7, "beta": 0.3, "anneal": 0.5, "curriculum": 0.0, "surprise": 0.2}
+    network, batch = example(**settings)
     key = jr.key(3)
     terms = losses(network, batch, CONTEXT, key)
     for progress, share in ((0.0, 0.0), (0.25, 0.5), (0.5, 1.0), (1.0, 1.0)):
         found = objective(network, batch, CONTEXT, key, jnp.asarray(progress))
         expected = terms.reconstruction + 0.3 * share * terms.kl + 0.7 * terms.regulariser
+        expected = expected + 0.2 * terms.surprise
         np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 

@@ -1,12 +1,14 @@
 """How sure the constants of the physics are, given the rest of the model.
 
-With J the slope of a prediction one row ahead in the constants, e its error and s² the variance of
-the errors, H = sum of J'J/s² is the information in the data, and g = sum of J'e/s² the direction in
-which the constants would predict better. An estimate that is fitted by its errors scatters with the
-covariance H⁻¹ (sum over series of g g') H⁻¹, however errors within a series hang together (Ljung,
-System Identification, 2nd ed., chapter 9; with H instead of the sum in the middle if the errors are
-independent: the larger of both is taken). Where training ended elsewhere than at the best
-predictions one row ahead, the way there, H⁻¹ g, counts as an error too.
+With J the slope of a prediction one row ahead in the constants, e its error and s² the variance
+that the filter predicts for it (or, without one, that of all errors), H = sum of J'J/s² is the
+information in the data, and g = sum of J'e/s² the direction in which the constants would predict
+better. An estimate that is fitted by its errors scatters with the covariance H⁻¹ (sum over series
+of g g') H⁻¹, however errors within a series hang together (Ljung, System Identification, 2nd ed.,
+chapter 9; with H instead of the sum in the middle if the errors are independent: the larger of both
+is taken). Two ways off the mark count as errors too: H⁻¹ g, where training ended elsewhere than at
+the best predictions one row ahead, and H⁻¹ (sum of J'd/s²) with d what finer steps of the unit
+would change in a prediction, which the constants have made up for.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -24,6 +27,7 @@ from physsm.models.phy_ssm.objective import predict
 from physsm.models.phy_ssm.terms import in_physical_units, of_kind
 from physsm.models.phy_ssm.unit import PhysicsUnit
 from physsm.models.phy_ssm.values import in_precision
+from physsm.nn.gaussian import Gaussian
 
 _PRIOR = 1.0  # std of a constant in its natural size, before any data
 
@@ -38,10 +42,11 @@ def std_of_constants(network: Network, batch: Any) -> Float[np.ndarray, " unknow
     std = np.zeros(len(unit.system.unknowns))
     chosen = np.array(of_kind(unit.system, "constant"), int)
     if len(chosen):
-        information, scores = (np.asarray(part, float) for part in _slopes(network, batch))
+        parts = _slopes(network, _with_finer_steps(network), batch)
+        information, scores, by_steps = (np.asarray(part, float) for part in parts)
         information = information[np.ix_(chosen, chosen)] + np.eye(len(chosen)) / _PRIOR**2
         scores, covariance = scores[:, chosen], np.linalg.inv(information)
-        away = covariance @ scores.sum(0)
+        away = np.hypot(covariance @ scores.sum(0), covariance @ by_steps[chosen])
         centred = scores - scores.mean(0)
         by_series = covariance @ (centred.T @ centred) @ covariance
         variance = np.maximum(np.diagonal(covariance), np.diagonal(by_series)) + away**2
@@ -51,24 +56,44 @@ def std_of_constants(network: Network, batch: Any) -> Float[np.ndarray, " unknow
     return std
 
 
+def _with_finer_steps(network: Network) -> Network:
+    """The same network with twice the substeps."""
+    config = network.config
+    finer = config.model_copy(update={"substeps": 2 * config.substeps})
+    system = network.unit.system if isinstance(network.unit, PhysicsUnit) else None
+    shape = eqx.filter_eval_shape(Network, system, network.plan, finer, jr.key(0))
+    return jax.tree.unflatten(jax.tree.structure(shape), jax.tree.leaves(network))
+
+
 @eqx.filter_jit
 def _slopes(
-    network: Network, batch: Any
-) -> tuple[Float[Array, "unknowns unknowns"], Float[Array, "series unknowns"]]:
-    """H, and g of each series, over all measured cells that were predicted."""
+    network: Network, finer: Network, batch: Any
+) -> tuple[
+    Float[Array, "unknowns unknowns"], Float[Array, "series unknowns"], Float[Array, " unknowns"]
+]:
+    """H, g of each series, and the sum of J'd/s², over all measured cells that were predicted."""
     rows = in_precision(batch, network.dtype)
     assert isinstance(network.unit, PhysicsUnit)
 
-    def predicted(constants: Array) -> tuple[Array, Array]:
+    def predicted(constants: Array) -> tuple[Array, tuple[Gaussian, Array]]:
         changed = eqx.tree_at(lambda n: n.unit.constants, network, constants)  # type: ignore[attr-defined]
-        _, channels = predict(changed, batch, rows.gaps.shape[0], None)
-        return channels, channels
+        observed, channels = predict(changed, batch, rows.gaps.shape[0], None)
+        return channels, (observed.prior, channels)
 
-    slopes, channels = jax.jacfwd(predicted, has_aux=True)(network.unit.constants)
+    slopes, (prior, channels) = jax.jacfwd(predicted, has_aux=True)(network.unit.constants)
     weight = rows.observed[1:] * rows.valid[:-1, :, None]
     error = rows.values[1:] - channels
     square = jnp.sum(error**2 * weight, (0, 1))
-    variance = square / jnp.maximum(weight.sum((0, 1)), 1) + 1e-12
-    weight = weight / variance[None, None]
+    variance = jnp.broadcast_to(square / jnp.maximum(weight.sum((0, 1)), 1), error.shape) + 1e-12
+    if network.filter is not None:
+        grounded, predicted_variance = network.filter.predicted_variance(prior)
+        variance = variance.at[..., grounded].set(predicted_variance)
+    weight = weight / variance
     information = jnp.einsum("tscu,tscv,tsc->uv", slopes, slopes, weight)
-    return information, jnp.einsum("tscu,tsc->su", slopes, error * weight)
+    # A step's error falls with the square of the substeps: halving them leaves a quarter.
+    by_steps = (predict(finer, batch, rows.gaps.shape[0], None)[1] - channels) * (4 / 3)
+    return (
+        information,
+        jnp.einsum("tscu,tsc->su", slopes, error * weight),
+        jnp.einsum("tscu,tsc->u", slopes, by_steps * weight),
+    )

@@ -56,6 +56,8 @@ class Config(BaseModel):
     - `hide`: share of measurements hidden from the encoder in training.
     - `beta`, `lambda_`: weights of the KL term and of the physics state regulariser; `anneal`:
       share of the training over which beta grows from zero.
+    - `surprise`: weight of minus the log likelihood of measured states, each given the rows before
+      it, under the filter: what makes constants and noises come out unbiased.
     - `curriculum`: share of the training over which the rollout that counts grows to its length:
       long rollouts of a wrong model have gradients that mislead.
     - `samples`: draws behind an interval.
@@ -86,6 +88,7 @@ class Config(BaseModel):
     beta: float = Field(default=1e-3, ge=0)
     lambda_: float = Field(default=0.1, ge=0, alias="lambda")
     regulariser: Literal["euclidean", "cosine", "chebyshev"] = "euclidean"
+    surprise: float = Field(default=1.0, ge=0)
     anneal: float = Field(default=0.2, ge=0, le=1)
     curriculum: float = Field(default=0.5, ge=0, le=1)
     samples: int = Field(default=64, ge=2)
@@ -114,7 +117,9 @@ PAPER: dict[str, Any] = {
     "training": TrainingSettings(
         epochs=20,
         batch_size=64,
-        optimiser=OptimiserSettings(learning_rate=1e-4, schedule="plateau", clip_norm=1.0),
+        optimiser=OptimiserSettings(
+            learning_rate=1e-4, schedule="plateau", clip_norm=1.0, squares_decay=0.999
+        ),
     ).model_dump(),
 }
 PRESETS: dict[str, dict[str, Any]] = {"default": {}, "paper": PAPER}

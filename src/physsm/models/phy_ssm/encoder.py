@@ -5,6 +5,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from physsm.models.phy_ssm.config import Config
@@ -93,13 +94,22 @@ class Encoder(eqx.Module):
     def _infer(self, hidden: Array, rows: Observations) -> Inferred:
         mean, raw = jnp.split(self.posterior_head(hidden), 2, axis=-1)
         if self.is_state:
-            mean = mean + self._measured_states(rows.last)
+            mean = mean * self._corrects(mean) + self._measured_states(rows.last)
             raw = raw + self._start_of_std(raw)
         else:
             raw = raw + _CERTAIN
         empty = jnp.zeros((*hidden.shape[:-1], 0), hidden.dtype)
         terms = empty if self.series_head is None else self.series_head(hidden)
         return Inferred(gaussian(mean, raw), terms)
+
+    def _corrects(self, mean: Array) -> Array:
+        """Which states the outputs may move: under a filter only those that are not measured.
+
+        A filter weighs measurements itself. Were they moved besides, the move and a wrong constant
+        could make up for each other, and the constant would end where training began from.
+        """
+        measured = self.plan.channel_of_state >= 0
+        return on_last_axis(~measured if self.is_filtered else np.ones(len(measured)), mean)
 
     def _start_of_std(self, raw: Array) -> Array:
         vague = _VAGUE if self.is_filtered else _CERTAIN

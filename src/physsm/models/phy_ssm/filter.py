@@ -13,11 +13,13 @@ from jaxtyping import Array, Float
 from physsm.models.phy_ssm.assimilate import correct, predict, within
 from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.values import Observations
+from physsm.nn.broadcast import on_last_axis
 from physsm.nn.gaussian import Gaussian
 
 _LEAST_STD, _MOST_STD = 1e-4, 10.0  # of a filtered state, scaled
 _START_STD = 2.0  # of a state before its first row, scaled
 _START_NOISE = 0.03  # of a step before training, scaled
+_START_ERROR = 0.1  # of a measurement before training, scaled
 _SMALLEST_VARIANCE = 1e-4  # of what the encoder says: keeps single precision sound
 
 
@@ -33,15 +35,19 @@ class Belief(NamedTuple):
 
 
 class Filter(eqx.Module):
-    """What the filter learns: noise per unit of time, and how far series terms are apart."""
+    """What the filter learns: noise per unit of time, errors of measurements, and how far series
+    terms are apart.
+    """
 
     log_noise: Float[Array, " states"]
+    log_error: Float[Array, " states"]
     log_apart: Float[Array, " per_series"]
     plan: Plan = eqx.field(static=True)
 
     def __init__(self, plan: Plan, per_series: int):
         self.plan = plan
         self.log_noise = jnp.full(len(plan.state_scale), np.log(_START_NOISE))
+        self.log_error = jnp.full(len(plan.state_scale), np.log(_START_ERROR))
         self.log_apart = jnp.zeros(per_series)
 
     def start_covariance(self) -> Float[Array, "q q"]:
@@ -80,4 +86,30 @@ class Filter(eqx.Module):
         place = self.plan.channel_of_state
         shown = row.seen[place.clip(0)]
         counts = jnp.where(place >= 0, shown, jnp.ones_like(shown))
-        return counts / (std**2 + _SMALLEST_VARIANCE)
+        return counts / jnp.where(place >= 0, self._error(), std**2 + _SMALLEST_VARIANCE)
+
+    def surprise(
+        self,
+        prior: Gaussian,
+        error: Float[Array, "steps batch channels"],
+        weight: Float[Array, "steps batch channels"],
+    ) -> Float[Array, ""]:
+        """Minus the log likelihood of the measured states, each given all rows before it: the mean
+        over cells of a channel, summed over channels. `error` is prediction minus measurement.
+        """
+        channels, variance = self.predicted_variance(prior)
+        error, weight = error[..., channels], weight[..., channels]
+        each = (error**2 / variance + jnp.log(variance)) / 2 * weight
+        return (each.sum((0, 1)) / jnp.maximum(weight.sum((0, 1)), 1)).sum()
+
+    def predicted_variance(self, prior: Gaussian) -> tuple[np.ndarray, Array]:
+        """The channels that measure a state, and the variances of what they will show."""
+        grounded = np.array(self.plan.grounded)
+        channels = np.flatnonzero(grounded >= 0)
+        states = grounded[channels]
+        errors = on_last_axis(self._error()[states], prior.std)
+        return channels, prior.std[..., states] ** 2 + errors
+
+    def _error(self) -> Array:
+        """Variances of measurements."""
+        return jnp.exp(2 * self.log_error) + _SMALLEST_VARIANCE

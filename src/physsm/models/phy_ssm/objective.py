@@ -25,6 +25,7 @@ class Losses(NamedTuple):
     reconstruction: Float[Array, ""]
     kl: Float[Array, ""]
     regulariser: Float[Array, ""]
+    surprise: Float[Array, ""]
 
 
 def predict(
@@ -59,16 +60,22 @@ def losses(
     ahead = jnp.arange(2 - context, len(weight) + 2 - context, dtype=weight.dtype)
     counted = ahead <= jnp.ceil(jnp.asarray(reach, weight.dtype) * ahead[-1])
     weight = weight * counted[:, None, None].astype(weight.dtype)
-    square = (predicted - rows.values[1:]) ** 2 * weight
+    error = predicted - rows.values[1:]
+    square = error**2 * weight
     count = jnp.maximum(weight.sum((0, 1)), 1)
     reconstruction = (square.sum((0, 1)) / count).sum()
     pairs = rows.valid[: context - 1] * rows.valid[1:context]
     later = jax.tree.map(lambda leaf: leaf[1:], observed.posterior)
     divergence = kl(later, observed.prior)
+    surprise = jnp.zeros_like(reconstruction)
+    if network.filter is not None:
+        before = context - 1
+        surprise = network.filter.surprise(observed.prior, error[:before], weight[:before])
     return Losses(
         reconstruction,
         _row_mean(divergence.mean(-1), pairs),
         _row_mean(_distance(network, observed.z_ext[1:], observed.predicted), pairs),
+        surprise,
     )
 
 
@@ -79,7 +86,12 @@ def objective(
     config = network.config
     terms = losses(network, batch, context, key, _ramp(progress, config.curriculum))
     beta = config.beta * _ramp(progress, config.anneal).astype(terms.kl.dtype)
-    return terms.reconstruction + beta * terms.kl + config.lambda_ * terms.regulariser
+    return (
+        terms.reconstruction
+        + beta * terms.kl
+        + config.lambda_ * terms.regulariser
+        + config.surprise * terms.surprise
+    )
 
 
 def _ramp(progress: Array, share: float) -> Array:
