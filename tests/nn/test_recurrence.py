@@ -10,16 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from physsm.nn import recurrence
-from physsm.nn.discretise import DISCRETISATIONS, Complex
-from physsm.nn.recurrence import (
+from physsm.nn.accumulate import (
     accumulate_at_once,
     accumulate_in_order,
-    advance,
-    pack,
-    unpack,
+    adjoints_at_once,
+    adjoints_in_order,
 )
+from physsm.nn.discretise import DISCRETISATIONS, Complex, pack, unpack
 
 recur: Any = recurrence.recur
+recall: Any = recurrence.recall
+discretise: Any = recurrence.discretise
 
 METHODS = sorted(DISCRETISATIONS)
 
@@ -74,7 +75,8 @@ def test_gradients_equal_those_of_a_plain_scan(method):
 
     def by_scan(rate, log_step, gaps, b, start):
         def body(x, now):
-            x = advance(method, rate, log_step, now[0], now[1], x)
+            step = DISCRETISATIONS[method](unpack(rate), now[0] * jnp.exp(log_step))
+            x = pack(step.factor.times(unpack(x)).plus(step.gain.times(unpack(now[1]))))
             return x, x
 
         return jnp.sum(jax.lax.scan(body, start, (gaps, b))[1] * weight)
@@ -86,19 +88,54 @@ def test_gradients_equal_those_of_a_plain_scan(method):
         np.testing.assert_allclose(found, exact, rtol=1e-10, atol=1e-11)
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-def test_at_once_equals_in_order(reverse):
+def test_known_states_have_the_same_gradients():
+    inputs = example(9, 3)
+    weight = jnp.asarray(np.random.default_rng(1).standard_normal((9, 6)))
+    states = recur("zoh", *inputs)
+    np.testing.assert_array_equal(recall("zoh", *inputs, states), states)
+    everything = tuple(range(5))
+    found = jax.grad(lambda *a: jnp.sum(recall("zoh", *a, states) * weight), everything)(*inputs)
+    exact = jax.grad(lambda *a: jnp.sum(recur("zoh", *a) * weight), everything)(*inputs)
+    for a, b in zip(found, exact, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_gradients_of_steps_equal_automatic_ones(method):
+    rate, log_step, gaps, _, _ = example(12, 3)
+    gaps = gaps.reshape(4, 3)
+
+    def total(function, *inputs):
+        factor, gain = function(*inputs)
+        return jnp.sum(factor.re * 2 - factor.im**2) + jnp.sum(gain.re * gain.im)
+
+    def plain(rate, log_step, gaps):
+        rates = Complex(*(part[None, None] for part in unpack(rate)))
+        return DISCRETISATIONS[method](rates, gaps[..., None] * jnp.exp(log_step)[None, None])
+
+    def ours(*inputs):
+        return discretise(method, *inputs)
+
+    found = jax.grad(total, (1, 2, 3))(ours, rate, log_step, gaps)
+    exact = jax.grad(total, (1, 2, 3))(plain, rate, log_step, gaps)
+    for a, b in zip(found, exact, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11)
+
+
+def test_at_once_equals_in_order():
     rng = np.random.default_rng(0)
     factor, added = (
         Complex(*(jnp.asarray(rng.uniform(-0.9, 0.9, (23, 4))) for _ in range(2))) for _ in range(2)
     )
     start = Complex(*(jnp.asarray(rng.standard_normal(4)) for _ in range(2)))
     np.testing.assert_allclose(
-        accumulate_at_once(factor, added, start, reverse),
-        accumulate_in_order(factor, added, start, reverse),
+        accumulate_at_once(factor, added, start),
+        accumulate_in_order(factor, added, start),
         rtol=1e-12,
         atol=1e-13,
     )
+    for a, b in zip(adjoints_at_once(factor, added), adjoints_in_order(factor, added), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
 
 
 def test_batches_share_parameters_and_sum_their_gradients():

@@ -50,6 +50,17 @@ class Complex(NamedTuple):
         return Complex(self.re, -self.im)
 
 
+def unpack(packed: Float[Array, "*shape p2"]) -> Complex:
+    """Real and imaginary parts of a packed array."""
+    half = packed.shape[-1] // 2
+    return Complex(packed[..., :half], packed[..., half:])
+
+
+def pack(value: Complex) -> Float[Array, "*shape p2"]:
+    """The inverse of `unpack`."""
+    return jnp.concatenate([value.re, value.im], axis=-1)
+
+
 class Discrete(NamedTuple):
     """One step: x[i] = factor*x[i-1] + gain*b[i]."""
 

@@ -16,8 +16,10 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from physsm.nn.broadcast import on_last_axis
+from physsm.nn.discretise import Discrete
 from physsm.nn.linear import linear
-from physsm.nn.recurrence import advance, recur
+from physsm.nn.order import after
+from physsm.nn.recurrence import advance, discretise, recall, recur
 from physsm.nn.s5_init import diagonalise
 
 Discretisation = Literal["zoh", "bilinear"]
@@ -60,28 +62,32 @@ class S5(eqx.Module):
         u: Float[Array, "steps *batch width"],
         gaps: Float[Array, " steps *batch"],
         state: Float[Array, "*batch p2"],
-    ) -> tuple[Float[Array, "steps *batch width"], Float[Array, "*batch p2"]]:
-        """Outputs for a sequence, and the state after it. `gaps[i]` is the time before step i."""
-        states: Array = recur(  # type: ignore[assignment]
-            self.discretisation,
-            self._stable_rate(),
-            self.log_step,
-            gaps,
-            linear(self.B, u),
-            state,
-        )
-        return self._outputs(states, u), states[-1]
+        states: Float[Array, "steps *batch p2"] | None = None,
+    ) -> tuple[Float[Array, "steps *batch width"], Float[Array, "steps *batch p2"]]:
+        """Outputs for a sequence, and all states. `gaps[i]` is the time before step i.
+
+        `states` are given where they are known already and only derivatives are wanted.
+        """
+        arguments = (self._stable_rate(), self.log_step, gaps, linear(self.B, u), state)
+        found: Array
+        if states is None:
+            found = recur(self.discretisation, *arguments)  # type: ignore[assignment]
+        else:
+            found = recall(self.discretisation, *arguments, states)  # type: ignore[assignment]
+        return self._outputs(found, u), found
+
+    def discrete(self, gaps: Float[Array, "*shape"]) -> Discrete:
+        """What steps after the given gaps need: computed for all of them at once, before a loop."""
+        return discretise(self.discretisation, self._stable_rate(), self.log_step, gaps)
 
     def step(
         self,
         u: Float[Array, "*batch width"],
-        gap: Float[Array, "*batch"],
+        discrete: Discrete,
         state: Float[Array, "*batch p2"],
     ) -> tuple[Float[Array, "*batch width"], Float[Array, "*batch p2"]]:
-        """The same for one step."""
-        state = advance(
-            self.discretisation, self._stable_rate(), self.log_step, gap, linear(self.B, u), state
-        )
+        """Outputs and state of one step."""
+        state = advance(discrete, linear(self.B, u), state)
         return self._outputs(state, u), state
 
     def _outputs(self, states: Array, u: Array) -> Array:
@@ -127,19 +133,25 @@ class S5Block(eqx.Module):
         state: Float[Array, "*batch p2"],
     ) -> tuple[Float[Array, "steps *batch width"], Float[Array, "*batch p2"]]:
         """Outputs for a sequence, and the S5 state after it."""
+        return _run_block(self, x, gaps, state)  # type: ignore[return-value]
+
+    def run(
+        self, x: Array, gaps: Array, state: Array, states: Array | None = None
+    ) -> tuple[Float[Array, "steps *batch width"], Float[Array, "steps *batch p2"]]:
+        """Outputs for a sequence, and all S5 states, which may be given if they are known."""
         normal = _normalise(x, self.norms[0])
-        y, state = self.s5(normal, gaps, state)
-        return self._after_s5(x, normal, y), state
+        y, states = self.s5(normal, gaps, state, states)
+        return self._after_s5(x, normal, y), states
 
     def step(
         self,
         x: Float[Array, "*batch width"],
-        gap: Float[Array, "*batch"],
+        discrete: Discrete,
         state: Float[Array, "*batch p2"],
     ) -> tuple[Float[Array, "*batch width"], Float[Array, "*batch p2"]]:
         """The same for one step."""
         normal = _normalise(x, self.norms[0])
-        y, state = self.s5.step(normal, gap, state)
+        y, state = self.s5.step(normal, discrete, state)
         return self._after_s5(x, normal, y), state
 
     def _after_s5(self, x: Array, normal: Array, y: Array) -> Array:
@@ -148,6 +160,36 @@ class S5Block(eqx.Module):
         value, gate = jnp.split(linear(self.W_in, normal), 2, axis=-1)
         gated = linear(self.W_out, value * jax.nn.gelu(gate))
         return gated + (mixed if self.skip == "raw" else normal)
+
+
+@jax.custom_vjp
+def _run_block(block: S5Block, x: Array, gaps: Array, state: Array) -> tuple[Array, Array]:
+    """A block on a sequence. Of its inner results only the states are kept for the gradient; all
+    others, many times as large as its input, are computed again, which takes less time than to
+    write and read them.
+    """
+    y, states = block.run(x, gaps, state)
+    return y, states[-1]
+
+
+def _run_block_forward(block: S5Block, x: Array, gaps: Array, state: Array):
+    y, states = block.run(x, gaps, state)
+    return (y, states[-1]), (block, x, gaps, state, states)
+
+
+def _run_block_backward(saved: tuple[S5Block, Array, Array, Array, Array], cotangents):
+    block, x, gaps, state, states = saved
+    x, states = after((x, states), cotangents)
+
+    def again(block: S5Block, x: Array, gaps: Array, state: Array) -> tuple[Array, Array]:
+        y, found = block.run(x, gaps, state, states)
+        return y, found[-1]
+
+    _, pull = jax.vjp(again, block, x, gaps, state)
+    return pull(cotangents)
+
+
+_run_block.defvjp(_run_block_forward, _run_block_backward)
 
 
 class S5Stack(eqx.Module):
@@ -195,19 +237,24 @@ class S5Stack(eqx.Module):
         unrolled = self.depth if jax.default_backend() == "cpu" else 1
         return jax.lax.scan(one_block, x, (self.blocks, states), unroll=unrolled)
 
+    def discrete(self, gaps: Float[Array, "*shape"]) -> Discrete:
+        """What steps after the given gaps need; arrays of the shape "*shape depth p"."""
+        return jax.vmap(lambda block: block.s5.discrete(gaps), out_axes=-2)(self.blocks)
+
     def step(
         self,
         x: Float[Array, "*batch width"],
-        gap: Float[Array, "*batch"],
+        discrete: Discrete,
         states: Float[Array, "depth *batch p2"],
     ) -> tuple[Float[Array, "*batch width"], Float[Array, "depth *batch p2"]]:
         """The same for one step; unrolled, because it runs inside a loop over time."""
-        after = []
+        later = []
         for i in range(self.depth):
             block = jax.tree.map(lambda leaf, i=i: leaf[i], self.blocks)
-            x, state = block.step(x, gap, states[i])
-            after.append(state)
-        return x, jnp.stack(after)
+            here = jax.tree.map(lambda leaf, i=i: leaf[..., i, :], discrete)
+            x, state = block.step(x, here, states[i])
+            later.append(state)
+        return x, jnp.stack(later)
 
 
 def _normalise(x: Array, gain_and_shift: Array) -> Array:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import sympy as sp
+from jax import lax
 from jaxtyping import Array, Float
 
 from physsm.physics.program import Program, compile_program, run_program
@@ -21,7 +22,8 @@ def evaluate(program: Program, inputs: Float[Array, " inputs"]) -> Float[Array, 
     """The values of a program at one point; `vmap` for many."""
     if not program.outputs:
         return jnp.zeros(0, inputs.dtype)
-    scalars = [inputs[i] for i in range(inputs.shape[0])]
+    # Split at once: the gradient of so many single indices would be as many whole arrays.
+    scalars = [part.reshape(()) for part in lax.split(inputs, (1,) * inputs.shape[0])]
     values = run_program(program, scalars, jnp)
     return jnp.stack([jnp.asarray(value, inputs.dtype) for value in values])
 

@@ -82,7 +82,8 @@ def test_a_rollout_is_a_loop_of_single_steps(network):
         z = step(network.unit, z, theta, Drive(u, controls[i], gaps[i]))
         np.testing.assert_allclose(future.z_ext[i], z, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(future.theta[i], theta, rtol=1e-9, atol=1e-12)
-        features, carry = network.unit.feature_step(z, controls[i], gaps[i], carry)
+        discrete = network.unit.discrete(gaps[i])
+        features, carry = network.unit.feature_step(z, controls[i], discrete, carry)
         u = controls[i]
 
 

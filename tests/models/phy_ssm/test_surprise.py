@@ -40,7 +40,7 @@ def test_surprise_is_minus_the_log_density_of_the_later_rows_given_the_first():
     covariance += (ERROR**2 + 1e-4) * np.eye(ROWS)
     seen = np.flatnonzero(np.isfinite(values))
     measured = scaled.values[0, seen, 0] + network.plan.state_offset[0]
-    together = multivariate_normal(np.array(mean)[seen], covariance[np.ix_(seen, seen)])
+    together = multivariate_normal(np.array(mean)[seen], covariance[np.ix_(seen, seen)])  # type: ignore[arg-type]
     first = multivariate_normal(mean[0], covariance[0, 0])
     later = len(seen) - 1
     density = together.logpdf(measured) - first.logpdf(measured[0])

@@ -189,7 +189,7 @@ def test_features_by_steps_equal_features_of_a_sequence(network):
     whole, end = unit.features(z_ext, u, gaps)
     carry = unit.start()
     for i in range(9):
-        features, carry = unit.feature_step(z_ext[i], u[i], gaps[i], carry)
+        features, carry = unit.feature_step(z_ext[i], u[i], unit.discrete(gaps[i]), carry)
         np.testing.assert_allclose(features, whole[i], rtol=1e-10)
     np.testing.assert_allclose(carry, end, rtol=1e-10)
 

@@ -81,7 +81,8 @@ class Encoder(eqx.Module):
         self, row: Observations, states: Float[Array, "depth states"]
     ) -> tuple[Inferred, Float[Array, "depth states"]]:
         """The same for one row."""
-        hidden, states = self.stack.step(self.perceptron(self._inputs(row)), row.gaps, states)
+        discrete = self.stack.discrete(row.gaps)
+        hidden, states = self.stack.step(self.perceptron(self._inputs(row)), discrete, states)
         return self._infer(hidden, row), states
 
     def _inputs(self, rows: Observations) -> Array:

@@ -12,6 +12,7 @@ from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.stacks import make_stack
 from physsm.models.phy_ssm.values import Drive
+from physsm.nn.discretise import Discrete
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.s5 import S5Stack
 
@@ -84,15 +85,20 @@ class FreeUnit(eqx.Module):
         outputs, states = self.network(self._joined(z_ext, u), gaps, start)
         return outputs, jnp.moveaxis(states, 0, -2)
 
+    def discrete(self, gaps: Float[Array, "*shape"]) -> Discrete:
+        """What `feature_step` needs to know of gaps; for many of them at once, before a loop."""
+        return self.network.discrete(gaps)
+
     def feature_step(
         self,
         z_ext: Float[Array, " n"],
         u: Float[Array, " controls"],
-        gap: Float[Array, ""],
+        discrete: Discrete | None,
         carry: Float[Array, "depth states"],
     ) -> tuple[Float[Array, " width"], Float[Array, "depth states"]]:
         """The same for one row."""
-        return self.network.step(self._joined(z_ext, u), gap, carry)
+        assert discrete is not None
+        return self.network.step(self._joined(z_ext, u), discrete, carry)
 
     def theta(
         self, features: Float[Array, " width"], series_terms: Float[Array, " none"]

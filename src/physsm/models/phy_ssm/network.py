@@ -127,7 +127,8 @@ class Network(eqx.Module):
             covariance = self.filter.start_covariance()
         z_ext = self.unit.extend(z)
         u = jnp.zeros(len(self.plan.controls), self.dtype)
-        features, _ = self.unit.feature_step(z_ext, u, jnp.zeros((), self.dtype), self.unit.start())
+        discrete = self.unit.discrete(jnp.zeros((), self.dtype))
+        features, _ = self.unit.feature_step(z_ext, u, discrete, self.unit.start())
         nothing = jnp.zeros(self.encoder.latent, self.dtype)
         return Boundary(
             self.encoder.start(),
@@ -144,11 +145,12 @@ class Network(eqx.Module):
     def update(self, before: Boundary, row: Observations) -> Boundary:
         """The stream after one more row: what `observe` would give for all rows so far."""
         inferred, encoder_states = self.encoder.step(row, before.encoder)
+        discrete = self.unit.discrete(row.gaps)
         if self.filter is not None:
-            after, _ = self._filter_row(self.filter, before, row, inferred)
+            after, _ = self._filter_row(self.filter, before, row, inferred, discrete)
             return after._replace(encoder=encoder_states)
         z_ext = self.unit.extend(self._states(inferred.posterior, None))
-        features, unit_states = self.unit.feature_step(z_ext, row.controls, row.gaps, before.unit)
+        features, unit_states = self.unit.feature_step(z_ext, row.controls, discrete, before.unit)
         return Boundary(
             encoder_states,
             unit_states,
@@ -169,8 +171,8 @@ class Network(eqx.Module):
         assert self.filter is not None
         learned, axes, batch = self.filter, rows.gaps.ndim, rows.gaps.shape[1:]
 
-        def one_row(before: Boundary, row: Observations, inferred: Inferred):
-            after, prior = self._filter_row(learned, before, row, inferred)
+        def one_row(before: Boundary, row: Observations, inferred: Inferred, discrete: Any):
+            after, prior = self._filter_row(learned, before, row, inferred, discrete)
             theta, theta_std = self._theta_with_std(after)
             return after, (after.posterior, after.z_ext, theta, theta_std, prior)
 
@@ -178,7 +180,8 @@ class Network(eqx.Module):
             lambda leaf: jnp.broadcast_to(leaf, (*batch, *leaf.shape)), self.start()
         )
         each = _mapped(one_row, axes - 1)
-        end, seen = lean_scan(lambda before, now: each(before, *now), start, (rows, inferred))
+        inputs = (rows, inferred, self.unit.discrete(rows.gaps))
+        end, seen = lean_scan(lambda before, now: each(before, *now), start, inputs)
         posterior, z_ext, theta, theta_std, prior = seen
         prior = jax.tree.map(lambda leaf: leaf[1:], prior)
         predicted = _mapped(self.unit.extend, axes)(prior.mean)
@@ -186,7 +189,12 @@ class Network(eqx.Module):
         return Observed(posterior, z_ext, theta, theta_std, predicted, prior, end)
 
     def _filter_row(
-        self, learned: Filter, before: Boundary, row: Observations, inferred: Inferred
+        self,
+        learned: Filter,
+        before: Boundary,
+        row: Observations,
+        inferred: Inferred,
+        discrete: Any,
     ) -> tuple[Boundary, Gaussian]:
         """One row of the filter, and its prediction. A row with a gap of zero changes nothing."""
         size = self.unit.size
@@ -203,7 +211,7 @@ class Network(eqx.Module):
         )
         belief = learned.corrected(prior, row, inferred.posterior)
         z_ext = self.within_reach(self.unit.extend(belief.mean[:size]))
-        features, unit_states = self.unit.feature_step(z_ext, row.controls, row.gaps, before.unit)
+        features, unit_states = self.unit.feature_step(z_ext, row.controls, discrete, before.unit)
         after = Boundary(
             before.encoder,
             unit_states,
@@ -253,22 +261,23 @@ class Network(eqx.Module):
         With a key, each step adds a draw of the prior's spread: what the model leaves open.
         """
 
-        def body(carry: tuple[Array, Array, Array, Array], inputs: tuple[Array, ...]):
+        def body(carry: tuple[Array, Array, Array, Array], inputs: Any):
             z_ext, features, unit_states, u = carry
-            u_next, gap, noise = inputs
+            u_next, gap, discrete, noise = inputs
             theta = self.unit.theta(features, boundary.series_terms)
             z_next = self.unit.advance(z_ext, theta, Drive(u, u_next, gap))
             if key is not None:
                 z_next = self._disturbed(z_next, noise, gap)
             z_next = self.within_reach(z_next)
-            features, unit_states = self.unit.feature_step(z_next, u_next, gap, unit_states)
+            features, unit_states = self.unit.feature_step(z_next, u_next, discrete, unit_states)
             return (z_next, features, unit_states, u_next), (z_next, theta)
 
         shape = (gaps.shape[0], self.encoder.latent if key is not None else 0)
         noise = jnp.zeros(shape, self.dtype)
         noise = noise if key is None else jr.normal(key, shape, self.dtype)
         initial = (boundary.z_ext, boundary.features, boundary.unit, boundary.control)
-        _, (z_ext, theta) = lean_scan(body, initial, (controls, gaps, noise))
+        inputs = (controls, gaps, self.unit.discrete(gaps), noise)
+        _, (z_ext, theta) = lean_scan(body, initial, inputs)
         return Rollout(z_ext, theta)
 
     def within_reach(self, z_ext: Float[Array, " d"]) -> Float[Array, " d"]:

@@ -22,6 +22,7 @@ from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.stacks import make_stack
 from physsm.models.phy_ssm.values import Drive
 from physsm.nn.broadcast import on_last_axis
+from physsm.nn.discretise import Discrete
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.s5 import S5Stack
 from physsm.nn.solve import solve
@@ -130,11 +131,15 @@ class PhysicsUnit(eqx.Module):
             hidden = self.network(hidden)
         return self._head()(hidden), carry
 
+    def discrete(self, gaps: Float[Array, "*shape"]) -> Discrete | None:
+        """What `feature_step` needs to know of gaps; for many of them at once, before a loop."""
+        return self.network.discrete(gaps) if isinstance(self.network, S5Stack) else None
+
     def feature_step(
         self,
         z_ext: Float[Array, " d"],
         u: Float[Array, " controls"],
-        gap: Float[Array, ""],
+        discrete: Discrete | None,
         carry: Float[Array, "depth states"],
     ) -> tuple[Float[Array, " varying"], Float[Array, "depth states"]]:
         """The same for one row."""
@@ -142,7 +147,8 @@ class PhysicsUnit(eqx.Module):
         if self.network is not None:
             hidden = self._inputs(z_ext, u)
             if isinstance(self.network, S5Stack):
-                hidden, carry = self.network.step(hidden, gap, carry)
+                assert discrete is not None
+                hidden, carry = self.network.step(hidden, discrete, carry)
             else:
                 hidden = self.network(hidden)
             varying = self._head()(hidden)
@@ -153,7 +159,9 @@ class PhysicsUnit(eqx.Module):
     ) -> Float[Array, " unknowns"]:
         """The unknowns in physical units, within their bounds."""
         raw = self.constants
-        if self.varying:
+        if len(self.varying) == len(raw):
+            raw = raw + features
+        elif self.varying:
             raw = raw.at[np.array(self.varying)].add(features)
         if self.per_series:
             raw = raw.at[np.array(self.per_series)].add(series_terms)
