@@ -48,6 +48,12 @@ def observe(network: Network, rows: Observations) -> Observed:
 
 
 @eqx.filter_jit
+def boundary_after(network: Network, rows: Observations) -> Boundary:
+    """The boundary of `observe` alone: what only its other results need is not computed."""
+    return network.observe(rows, None).boundary
+
+
+@eqx.filter_jit
 def decode(network: Network, z_ext: Float[Array, "steps series d"]) -> Array:
     """Scaled channels."""
     return network.decode(z_ext)

@@ -143,8 +143,8 @@ class FittedLatent(AbstractFitted):
     # The interface of all forecasters.
 
     def _predict(self, history: Panel, query: Query, wants_spread: bool) -> Prediction:
-        observed = self._observe(history)
-        return self._continue(observed.boundary, history, query, wants_spread)
+        boundary = compute.boundary_after(self.network, self._rows(history))
+        return self._continue(boundary, history, query, wants_spread)
 
     def _continue(
         self, boundary: Boundary, history: Panel, query: Query, wants_spread: bool
