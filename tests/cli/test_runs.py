@@ -123,7 +123,9 @@ def test_evaluate_and_report(desk, run):
     result = desk.run("evaluate", "run", "table.csv", "--json")
     assert result.returncode == 0, result.stderr
     assert len(json.loads(result.stdout)["rows"]) == 4
-    assert "phy_ssm" in desk.run("evaluate", "run", "table.csv").stdout
+    shown = desk.run("evaluate", "run", "table.csv").stdout
+    assert "phy_ssm" in shown
+    assert "table of the fit" in " ".join(shown.split())
     result = desk.run("report", "run", "--out", "page.html")
     assert result.returncode == 0, result.stderr
     page = (desk.folder / "page.html").read_text()
@@ -142,6 +144,15 @@ def test_a_folder_is_not_used_twice(desk, run):
     assert "is not empty" in desk.refused(*desk.fit_arguments("full"))
     assert "no run to continue" in desk.refused(*desk.fit_arguments("new", "--resume"))
     assert "is a file" in desk.refused(*desk.fit_arguments("table.csv"))
+
+
+def test_a_finished_run_is_not_trained_again(desk, run):
+    model = run / "model.safetensors"
+    before = model.read_bytes(), model.stat().st_mtime_ns
+    result = desk.run(*desk.fit_arguments("run", "--resume", "--json"))
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["rows"][0]["model"] == "phy_ssm"
+    assert (model.read_bytes(), model.stat().st_mtime_ns) == before
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])

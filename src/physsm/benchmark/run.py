@@ -68,6 +68,8 @@ def fit_run(
     sizes = sizes or default_sizes(panel)
     train, validation = default_split(panel, request.seed, sizes.context + sizes.horizon)
     _claim(folder, request, panel, resume)
+    if resume and (finished := _finished(folder)) is not None:
+        return finished
     settings: dict[str, Any] = {"seed": request.seed}
     if isinstance(forecaster, LatentForecaster):
         settings |= {"folder": folder / "checkpoints", "resume": resume, "report": report}
@@ -96,6 +98,12 @@ def run_sizes(folder: Path) -> Sizes:
         return Sizes(**read_json(folder / "run.json")["sizes"])
     except (KeyError, TypeError) as error:
         raise RunError(f"{folder / 'run.json'} is damaged, or the run is not finished") from error
+
+
+def is_table_of(folder: Path, panel: Panel) -> bool:
+    """Whether a run was fitted to this very table."""
+    note = read_json(folder / "run.json")
+    return note.get("request", {}).get("fingerprint") == fingerprint(panel)
 
 
 def _claim(folder: Path, request: Request, panel: Panel, resume: bool) -> None:
@@ -137,6 +145,14 @@ def _claim(folder: Path, request: Request, panel: Panel, resume: bool) -> None:
         raise RunError(f"{folder} is not empty and holds no run: choose another folder")
     make_folder(folder)
     write_json(note, {"request": wanted})
+
+
+def _finished(folder: Path) -> Run | None:
+    """The run of a folder, if it has come to its end; there is nothing left to continue then."""
+    if "sizes" not in read_json(folder / "run.json"):
+        return None
+    story = read_json(folder / "evaluation.json")
+    return Run(folder, load(folder), story["scores"], story)
 
 
 def _release(folder: Path) -> None:

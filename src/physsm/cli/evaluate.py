@@ -24,7 +24,7 @@ def evaluate(
 
     from physsm._compile_cache import use_compile_cache
     from physsm.benchmark.evaluate import evaluate as evaluate_models
-    from physsm.benchmark.run import load_classical, run_sizes
+    from physsm.benchmark.run import is_table_of, load_classical, run_sizes
     from physsm.benchmark.story import plain
     from physsm.cli.tables import score_table
     from physsm.models._store import load
@@ -33,12 +33,26 @@ def evaluate(
     fitted = load(run)
     sizes = run_sizes(run)
     sizes = replace(sizes, context=context or sizes.context, horizon=horizon or sizes.horizon)
-    rows = plain(evaluate_models(fitted, load_classical(run), fitted.check(table), sizes))
+    panel = fitted.check(table)
+    rows = plain(evaluate_models(fitted, load_classical(run), panel, sizes))
+    trained_on = is_table_of(run, panel)
     if json:
-        show_json({"rows": rows, "context": sizes.context, "horizon": sizes.horizon})
+        show_json(
+            {
+                "rows": rows,
+                "context": sizes.context,
+                "horizon": sizes.horizon,
+                "is_table_of_the_fit": trained_on,
+            }
+        )
         return
     show(score_table(rows))
     show_plain(
         f"Errors are in standard deviations of the training data; {sizes.horizon} rows ahead of at "
         f"most {sizes.context}."
     )
+    if trained_on:
+        show_plain(
+            "This is the table of the fit, on most of which the model was trained: errors on other "
+            "series will be larger. The run's own report shows the part that was set aside."
+        )

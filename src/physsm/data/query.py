@@ -54,8 +54,6 @@ def horizon_query(
     controls: Float[np.ndarray, "series horizon controls"] | None = None,
 ) -> Query:
     """The next `horizon` times of each series, at the median gap of its history."""
-    if horizon < 1:
-        raise DataError(f"the horizon is {horizon}, but at least one step must be forecast")
     shape = (len(history), horizon, len(history.control_names))
     if controls is None:
         if history.control_names:

@@ -17,8 +17,9 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import BaseModel, ValidationError
 
+from physsm._arguments import number, numbers
 from physsm._errors import ConfigError, DataError, did_you_mean
-from physsm._values import Forecast, Panel, Query
+from physsm._values import Forecast, Layout, Panel, Query
 from physsm.data.table import to_panel
 from physsm.models._calibration import Calibration
 from physsm.models._future import make_query
@@ -147,16 +148,19 @@ class AbstractFitted(abc.ABC):
         """The history as a panel with the model's channels and controls, in its order."""
         asked = self.interface
         if isinstance(history, Panel):
-            return with_columns(history, asked.channels, asked.controls)
-        return to_panel(
-            history,
-            time=asked.layout.time,
-            series=asked.layout.series,
-            channels=list(asked.channels),
-            controls=list(asked.controls),
-            time_unit=asked.layout.time_unit,
-            may_be_unmeasured=True,
-        )
+            panel = with_columns(history, asked.channels, asked.controls)
+        else:
+            panel = to_panel(
+                history,
+                time=asked.layout.time,
+                series=asked.layout.series,
+                channels=list(asked.channels),
+                controls=list(asked.controls),
+                time_unit=asked.layout.time_unit,
+                may_be_unmeasured=True,
+            )
+        _check_clock(panel.layout, asked.layout)
+        return panel
 
     def save(self, folder: Any) -> None:
         """Write the model into a folder, from where `physsm.load` reads it."""
@@ -205,9 +209,21 @@ class AbstractFitted(abc.ABC):
         return np.full(channels, -np.inf), np.full(channels, np.inf)
 
 
+def _check_clock(here: Layout, there: Layout) -> None:
+    """Fail where times do not mean what they meant in the table of the fit."""
+    kinds = ["dates" if layout.origin else "numbers" for layout in (here, there)]
+    if kinds[0] != kinds[1]:
+        raise DataError(f"the times are {kinds[0]}, and were {kinds[1]} in the table of the fit")
+    if here.origin and here.time_unit != there.time_unit:
+        raise DataError(
+            f"the time unit is {here.time_unit}, and was {there.time_unit} in the table of the fit",
+            hint=f"read the table with time_unit={there.time_unit!r}",
+        )
+
+
 def check_coverage(coverage: float | None) -> None:
     """A coverage is a share; None asks for no intervals."""
-    if coverage is not None and not 0 < coverage < 1:
+    if coverage is not None and not 0 < number(coverage, "coverage") < 1:
         raise ConfigError(f"the coverage is {coverage} and must be between 0 and 1")
 
 
@@ -230,7 +246,7 @@ def inside_times(panel: Panel, times: Any) -> Float[np.ndarray, "series steps"]:
     """Times inside each series' history, checked; its own rows if none are given."""
     if times is None:
         return panel.times
-    wanted = np.asarray(times, float)
+    wanted = numbers(times, "times")
     if wanted.ndim not in (1, 2) or (wanted.ndim == 2 and len(wanted) != len(panel)):
         raise DataError(
             f"the times have the shape {wanted.shape}; they must be (steps,), or "

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from physsm._arguments import is_array, numbers, whole_number
 from physsm._errors import DataError
 from physsm._values import Panel, Query
 from physsm.data.query import horizon_query, to_query
@@ -18,12 +19,13 @@ def make_query(history: Panel, times: Any, horizon: int | None, controls: Any) -
     if isinstance(times, Query):
         return _checked(history, times)
     if horizon is not None:
-        return horizon_query(history, horizon, controls)
-    if not _is_array(times):
+        given = None if controls is None else numbers(controls, "controls")
+        return horizon_query(history, whole_number(horizon, "horizon", 1), given)
+    if not is_array(times):
         if controls is not None:
             raise DataError("the controls belong into the columns of the table of times")
         return to_query(times, history)
-    return _from_arrays(history, np.asarray(times, float), controls)
+    return _from_arrays(history, numbers(times, "times"), controls)
 
 
 def _checked(history: Panel, query: Query) -> Query:
@@ -35,10 +37,6 @@ def _checked(history: Panel, query: Query) -> Query:
             f"and {wanted[1]}"
         )
     return query
-
-
-def _is_array(times: Any) -> bool:
-    return isinstance(times, np.ndarray | list | tuple | range)
 
 
 def _from_arrays(history: Panel, times: np.ndarray, controls: Any) -> Query:
@@ -57,7 +55,7 @@ def _from_arrays(history: Panel, times: np.ndarray, controls: Any) -> Query:
         raise DataError(
             f"the future needs values of the controls {', '.join(history.control_names)}"
         )
-    given = np.zeros(wanted) if controls is None else np.asarray(controls, float)
+    given = np.zeros(wanted) if controls is None else numbers(controls, "controls")
     if given.ndim == 2:
         given = np.broadcast_to(given, (series, *given.shape))
     if given.shape != wanted:

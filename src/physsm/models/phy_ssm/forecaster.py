@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast, final
 import equinox as eqx
 import jax.random as jr
 
+from physsm._arguments import whole_number
 from physsm._errors import ConfigError
 from physsm._values import Panel
 from physsm.data.split import default_split
@@ -63,6 +64,7 @@ class LatentForecaster(AbstractForecaster):
         checkpoints are kept there, and `resume` continues from the last one exactly. `report` is
         called after each step, for a progress bar.
         """
+        whole_number(seed, "seed", 0)
         panel = self._panel(train)
         sizes = self.sizes(panel)
         if validation is None:
@@ -146,6 +148,11 @@ class PhySSM(LatentForecaster):
     Fitted = FittedPhySSM
 
     def __init__(self, system: System, preset: Preset = "default", **settings: Any):
+        if not isinstance(system, System):
+            raise ConfigError(
+                f"{system!r} is no System: read one with System.load (a name or a file) or "
+                "System.parse (a text)"
+            )
         if preset not in ("default", "paper"):
             raise ConfigError(f"there is no preset {preset!r}: there are default and paper")
         super().__init__(system, read_config(Config, preset_settings(preset, settings), self.name))

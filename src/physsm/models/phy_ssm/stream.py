@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from physsm._arguments import number
 from physsm._errors import DataError
 from physsm._values import Panel
 from physsm.models._stored import Interface
@@ -49,8 +50,7 @@ def next_row(plan: Plan, stream: Stream, t: float, x: Any, u: Any) -> Row:
             f"a row has {len(plan.channels)} channels ({', '.join(plan.channels)}) and "
             f"{len(plan.controls)} controls, and {len(values)} and {len(control)} were given"
         )
-    if not np.isfinite(t):
-        raise DataError(f"the time {t} is not a finite number")
+    t = number(t, "time")
     if stream.time is not None and t <= stream.time:
         raise DataError(f"the time {t} is not after the stream's last time {stream.time}")
     if not np.isfinite(control).all() or np.isinf(values).any():

@@ -1,0 +1,54 @@
+"""Arguments of the Python interface, checked: a wrong one is told in a sentence."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from physsm._errors import ConfigError, DataError
+
+
+def number(value: Any, what: str) -> float:
+    """A single finite number."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = float("nan")
+    if isinstance(value, bool | str | bytes) or not np.isfinite(found):
+        raise DataError(f"the {what} must be a finite number, and {value!r} was given")
+    return found
+
+
+def whole_number(value: Any, what: str, least: int) -> int:
+    """A whole number, at least `least`."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        found = None
+    if found is None or isinstance(value, bool) or found < least:
+        raise ConfigError(f"the {what} must be a whole number from {least} on, not {value!r}")
+    return found
+
+
+def numbers(values: Any, what: str) -> Float[np.ndarray, "..."]:
+    """An array of numbers."""
+    try:
+        found = np.asarray(values)
+        if found.dtype.kind not in "iuf" and found.size:
+            raise TypeError
+        return found.astype(float)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"the {what} must be an array of numbers", hint="dates belong in the column of a table"
+        ) from None
+
+
+def is_array(values: Any) -> bool:
+    """Whether this is a list or any library's array or column, and not a table."""
+    if isinstance(values, list | tuple | range):
+        return True
+    is_table = hasattr(values, "columns") or hasattr(values, "column_names")
+    return hasattr(values, "__array__") and not is_table
