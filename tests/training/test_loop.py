@@ -246,3 +246,18 @@ def test_json_that_readers_take(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         write_json(tmp_path / "x.json", {"a": float("nan")})
     assert read_json(tmp_path / "x.json") == {"a": [1, None]}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "batches", "per_epoch", "epochs"),
+    [
+        ({"steps": 500, "validations": 20}, 5, 5, 100),
+        ({"steps": 500, "validations": 20}, 3000, 25, 20),
+        ({"steps": 3, "validations": 20}, 3000, 1, 3),
+        ({"epochs": 2}, 3000, 3000, 2),
+    ],
+)
+def test_a_large_table_does_not_train_for_longer_than_asked(wanted, batches, per_epoch, epochs):
+    asked = TrainingSettings(**wanted)
+    assert asked.batches_per_epoch(batches) == per_epoch
+    assert asked.number_of_epochs(per_epoch) == epochs

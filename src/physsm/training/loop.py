@@ -32,6 +32,7 @@ from physsm.training.checkpoint import (
     write_arrays,
     write_json,
 )
+from physsm.training.memory import give_back_memory
 from physsm.training.optimiser import OptimiserSettings, guarded_update, make_optimiser
 
 PLATEAU_FACTOR = 0.2
@@ -52,6 +53,12 @@ class TrainingSettings(BaseModel):
     validations: int = Field(default=20, ge=1)
     early_stop: int | None = Field(default=None, ge=1)
     optimiser: OptimiserSettings = OptimiserSettings()
+
+    def batches_per_epoch(self, batches: int) -> int:
+        """Of so many: all where epochs were asked for. Else, on a large table, an epoch is as long
+        as the time between two validations, so that it does not outlast all steps.
+        """
+        return batches if self.epochs else min(batches, max(1, self.steps // self.validations))
 
     def number_of_epochs(self, batches: int) -> int:
         """Epochs of so many batches."""
@@ -146,7 +153,7 @@ def train(
         make_folder(folder)
         if resume and (folder / "position.json").exists():
             state, position = _read(folder, state)
-    update = _compiled_update(task.loss, optimiser, static, steps)
+    update, run = _make_update(task.loss, optimiser, static, steps), None
     progress = Progress(
         steps=steps,
         step=position.step,
@@ -161,8 +168,7 @@ def train(
         generator = np.random.default_rng([seed, position.epoch])
         losses = []
         for batch in task.batches(position.epoch, generator):
-            began = time.perf_counter()
-            state["params"], state["optimiser"], loss, taken = update(
+            arguments = (
                 state["params"],
                 state["optimiser"],
                 batch,
@@ -170,9 +176,13 @@ def train(
                 jnp.asarray(position.step),
                 jnp.asarray(position.factor),
             )
-            progress.loss = float(loss)
-            if not progress.compile_seconds:
+            if run is None:
+                began = time.perf_counter()
+                run = update.lower(*arguments).compile()
+                give_back_memory()
                 progress.compile_seconds = time.perf_counter() - began
+            state["params"], state["optimiser"], loss, taken = run(*arguments)
+            progress.loss = float(loss)
             losses.append(progress.loss)
             position.step += 1
             position.skipped += not bool(taken)
@@ -199,9 +209,9 @@ def train(
     return Result(eqx.combine(state["best"], static), position.curve, progress)
 
 
-def _compiled_update(
+def _make_update(
     loss: Loss, optimiser: optax.GradientTransformation, static: PyTree, steps: int
-):
+) -> Any:
     @eqx.filter_jit(donate="none")
     def update(
         params: PyTree,

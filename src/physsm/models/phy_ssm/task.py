@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 import equinox as eqx
 import numpy as np
@@ -33,10 +34,11 @@ def make_task(
     """The task of training a network on scaled panels."""
     chosen = _without_breaks(train, long_enough_windows(train, sizes, "training"))
     size = min(config.training.batch_size, chosen.number)
+    per_epoch = config.training.batches_per_epoch(-(-chosen.number // size))
 
     def batches(epoch: int, generator: np.random.Generator) -> Iterator[Batch]:
         hide = (config.hide, generator) if config.hide else None
-        for part in shuffled_batches(chosen, size, generator):
+        for part in islice(shuffled_batches(chosen, size, generator), per_epoch):
             yield gather(train, part, sizes.context, sizes.horizon, 1.0, hide)
 
     @eqx.filter_jit
@@ -58,7 +60,7 @@ def make_task(
     def loss(params: Network, batch: Batch, key: Array, progress: Array) -> Array:
         return objective(params, batch, sizes.context, key, progress)
 
-    return Task(network, loss, batches, -(-chosen.number // size), validate)
+    return Task(network, loss, batches, per_epoch, validate)
 
 
 def long_enough_windows(panel: Panel, sizes: Sizes, what: str) -> Windows:
