@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: install demo test lint docs bench clean
+.PHONY: install demo test lint docs bench promises clean
 
 install: $(STAMP)
 
@@ -26,6 +26,9 @@ docs: install
 
 bench: install
 	$(BIN)/python -m benchmarks
+
+promises: install
+	$(BIN)/python -m benchmarks promises
 
 clean:
 	rm -rf .venv site build dist .pytest_cache .ruff_cache .xla_cache

@@ -1,4 +1,7 @@
-"""`make bench`: run every benchmark, print a table, write results/bench.json."""
+"""Run benchmarks, print a table and write it to results/.
+
+`make bench`: how fast it is (bench.json). `make promises`: how good it is (promises.json).
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import model, physics, startup
+from benchmarks import model, physics, promises, startup
 
-RESULTS = Path(__file__).parent / "results" / "bench.json"
+GROUPS = {"bench": [startup, physics, model], "promises": [promises]}
 
 
-def main() -> int:
+def main(group: str) -> int:
     console = Console()
-    modules = [startup, physics, model]
+    modules = GROUPS[group]
     results = [m for module in track(modules, "measuring") for m in module.measures()]
     table = Table(box=None, header_style="bold")
     for heading in ("what", "seconds", "ratio", "limit", "yardstick", ""):
@@ -38,12 +41,13 @@ def main() -> int:
             verdict,
         )
     console.print(table)
-    RESULTS.parent.mkdir(exist_ok=True)
+    path = Path(__file__).parent / "results" / f"{group}.json"
+    path.parent.mkdir(exist_ok=True)
     machine = {"python": platform.python_version(), "machine": platform.machine()}
-    RESULTS.write_text(json.dumps({**machine, "measures": [asdict(r) for r in results]}, indent=2))
-    console.print(f"written to {RESULTS.relative_to(Path.cwd())}")
+    path.write_text(json.dumps({**machine, "measures": [asdict(r) for r in results]}, indent=2))
+    console.print(f"written to {path.relative_to(Path.cwd())}")
     return 0 if all(result.kept for result in results) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*(sys.argv[1:] or ["bench"])))
