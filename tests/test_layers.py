@@ -20,7 +20,7 @@ ALLOWED = {
     "benchmark": {"physics", "data", "metrics", "training", "models", "datasets"},
     "cli": {"physics", "data", "training", "models", "benchmark", "report"},
 }
-SHARED = {"_errors", "_values", "_registry", "_compile_cache"}
+SHARED = {"_arguments", "_errors", "_values", "_registry", "_compile_cache"}
 
 
 def imported_parts(file: Path) -> set[str]:

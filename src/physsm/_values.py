@@ -153,6 +153,21 @@ class Query:
 
 
 @dataclass(frozen=True, eq=False)
+class Unknowns:
+    """The learned terms over time, in physical units, with their spread over the states.
+
+    `mean` and `std` have shape (series, steps, unknowns); rows after `lengths` are padding.
+    """
+
+    names: tuple[str, ...]
+    ids: tuple[str, ...]
+    times: Float[np.ndarray, "series steps"]
+    lengths: np.ndarray
+    mean: Float[np.ndarray, "series steps unknowns"]
+    std: Float[np.ndarray, "series steps unknowns"]
+
+
+@dataclass(frozen=True, eq=False)
 class Forecast:
     """What a forecaster says of the future, in the units of the table.
 

@@ -20,11 +20,9 @@ from physsm._values import Panel
 from physsm.benchmark.evaluate import CLASSICAL, Score, evaluate, fit_classical
 from physsm.benchmark.story import fingerprint, make_story, plain
 from physsm.data.split import default_split
-from physsm.data.window import Sizes, default_sizes
+from physsm.data.window import Sizes
 from physsm.models._base import AbstractFitted
 from physsm.models._store import load, save_model
-from physsm.models.phy_ssm.fitted import FittedLatent
-from physsm.models.phy_ssm.forecaster import LatentForecaster
 from physsm.physics.system import System
 from physsm.training.checkpoint import make_folder, read_json, write_atomically, write_json
 from physsm.training.loop import Progress
@@ -64,14 +62,13 @@ def fit_run(
     """Fit, compare with the classical rows on the series set aside, and keep everything."""
     system = None if request.physics is None else System.parse(request.physics)
     forecaster = find("models", request.model, "MODEL").create(system, request.settings)
-    sizes = forecaster.sizes(panel) if isinstance(forecaster, LatentForecaster) else None
-    sizes = sizes or default_sizes(panel)
+    sizes = forecaster.sizes(panel)
     train, validation = default_split(panel, request.seed, sizes.context + sizes.horizon)
     _claim(folder, request, panel, resume)
     if resume and (finished := _finished(folder)) is not None:
         return finished
     settings: dict[str, Any] = {"seed": request.seed}
-    if isinstance(forecaster, LatentForecaster):
+    if forecaster.trains:
         settings |= {"folder": folder / "checkpoints", "resume": resume, "report": report}
     try:
         fitted = forecaster.fit(train, validation, **settings)
@@ -190,6 +187,5 @@ def _keep(
 
 
 def _curve(fitted: AbstractFitted) -> bytes:
-    result = fitted.training if isinstance(fitted, FittedLatent) else None
-    rows = result.curve if result is not None else []
+    rows = fitted.training.curve if fitted.training is not None else []
     return "".join(json.dumps(plain(row)) + "\n" for row in rows).encode()

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from physsm._values import Forecast, Panel
+from physsm._values import Forecast, Panel, Unknowns
 from physsm.benchmark.evaluate import Score, evaluation_windows
 from physsm.data.window import Sizes
 from physsm.models._base import AbstractFitted
-from physsm.models.phy_ssm.fitted import FittedLatent, Unknowns
 from physsm.physics.explain import learned_equations, lifted_equations
 from physsm.physics.system import System
 
@@ -39,10 +38,8 @@ def make_story(
     from physsm import __version__
 
     panel = model.check(panel)
-    system = model.system if isinstance(model, FittedLatent) else None
-    unknowns = None
-    if isinstance(model, FittedLatent) and system is not None and system.unknowns:
-        unknowns = model.unknowns(panel)
+    system = model.system
+    unknowns = model.unknowns(panel) if system is not None and system.unknowns else None
     examples, warnings = _examples(model, classical, panel, sizes, system, unknowns, truth or {})
     return plain(
         {
@@ -245,7 +242,7 @@ def _unknown_curves(
 
 
 def _training(model: AbstractFitted) -> dict[str, Any] | None:
-    result = model.training if isinstance(model, FittedLatent) else None
+    result = model.training
     if result is None:
         return None
     return {

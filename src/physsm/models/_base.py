@@ -19,12 +19,14 @@ from pydantic import BaseModel, ValidationError
 
 from physsm._arguments import number, numbers
 from physsm._errors import ConfigError, DataError, did_you_mean
-from physsm._values import Forecast, Layout, Panel, Query
+from physsm._values import Forecast, Layout, Panel, Query, Unknowns
 from physsm.data.table import to_panel
+from physsm.data.window import Sizes, default_sizes
 from physsm.models._calibration import Calibration
 from physsm.models._future import make_query
 from physsm.models._stored import Interface, Stored
 from physsm.physics.system import System
+from physsm.training.loop import Result
 
 
 class Prediction(NamedTuple):
@@ -48,6 +50,7 @@ class AbstractForecaster(abc.ABC):
     missing: ClassVar[bool]
     controls: ClassVar[bool]
     physics: ClassVar[bool]
+    trains: ClassVar[bool] = False  # by steps: then `fit` also takes folder, resume and report
     Config: ClassVar[type[BaseModel]]
     Fitted: ClassVar[type[AbstractFitted]]
 
@@ -55,6 +58,10 @@ class AbstractForecaster(abc.ABC):
     @abc.abstractmethod
     def create(cls, system: System | None, settings: Mapping[str, Any]) -> AbstractForecaster:
         """A forecaster from settings as they stand in a TOML file."""
+
+    def sizes(self, panel: Panel) -> Sizes:
+        """Rows of the windows that suit the model on such a panel."""
+        return default_sizes(panel)
 
     @abc.abstractmethod
     def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> AbstractFitted:
@@ -67,6 +74,8 @@ class AbstractFitted(abc.ABC):
     name: ClassVar[str]
     interface: Interface
     calibration: Calibration
+    system: System | None = None  # its physics
+    training: Result | None = None  # how its training went, right after it
 
     # What a model implements.
 
@@ -142,6 +151,10 @@ class AbstractFitted(abc.ABC):
         lengths = panel.lengths if times is None else np.full(len(panel), wanted.shape[1])
         prediction = Prediction(mean, np.full_like(mean, np.nan))
         return self._as_forecast(panel, wanted, lengths, prediction, None)
+
+    def unknowns(self, history: Any) -> Unknowns:
+        """The learned terms of the physics at each row of the history."""
+        raise ConfigError(f"{self.name} has no physics, so it has no unknowns")
 
     @final
     def check(self, history: Any) -> Panel:

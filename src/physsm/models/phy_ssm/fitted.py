@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,9 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from physsm._errors import ConfigError
-from physsm._values import Forecast, Panel, Query
+from physsm._values import Forecast, Panel, Query, Unknowns
 from physsm.data.window import (
     Batch,
     Sizes,
@@ -51,21 +50,6 @@ from physsm.training.loop import Result
 
 _MOST_SERIES = 64  # behind the certainty of the constants
 _SMALLEST_SPREAD = 1e-6  # scaled: an interval must not have the width zero
-
-
-@dataclass(frozen=True, eq=False)
-class Unknowns:
-    """The learned terms over time, in physical units, with their spread over the states.
-
-    `mean` and `std` have shape (series, steps, unknowns); rows after `lengths` are padding.
-    """
-
-    names: tuple[str, ...]
-    ids: tuple[str, ...]
-    times: Float[np.ndarray, "series steps"]
-    lengths: np.ndarray
-    mean: Float[np.ndarray, "series steps unknowns"]
-    std: Float[np.ndarray, "series steps unknowns"]
 
 
 class FittedLatent(AbstractFitted):
@@ -235,7 +219,7 @@ class FittedLatent(AbstractFitted):
         the model, of one `per series` by the filter, of a varying one over draws of the states.
         """
         if self.system is None:
-            raise ConfigError(f"{self.name} has no physics, so it has no unknowns")
+            return super().unknowns(history)
         panel = self.check(history)
         rows = self._rows(panel)
         observed = compute.observe(self.network, rows)

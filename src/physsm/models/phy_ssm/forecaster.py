@@ -41,6 +41,7 @@ class LatentForecaster(AbstractForecaster):
     irregular: ClassVar[bool] = True
     missing: ClassVar[bool] = True
     controls: ClassVar[bool] = True
+    trains: ClassVar[bool] = True
     Config = Config
 
     def __init__(self, system: System | None, config: Config):
