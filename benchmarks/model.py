@@ -134,9 +134,10 @@ def _matmul_flops(network: Any, rows: int, context: int) -> float:
     def dense(weights) -> float:
         return sum(2.0 * w.size for w in weights)
 
-    perceptron = dense([layer.W for layer in network.encoder.perceptron.layers])
+    encoder = network.encoder.network
+    perceptron = dense([layer.W for layer in encoder.perceptron.layers])
     decoder = dense([layer.W for layer in network.decoder.perceptron.layers])
-    blocks = network.encoder.stack.blocks
+    blocks = encoder.stack.blocks
     stacks = dense([blocks.s5.B, blocks.s5.C, blocks.W_in, blocks.W_out])
     unit = network.unit
     blocks = unit.network.blocks
@@ -144,9 +145,7 @@ def _matmul_flops(network: Any, rows: int, context: int) -> float:
     inside = dense(
         [blocks.s5.B, blocks.s5.C, blocks.W_in, blocks.W_out, *(layer.W for layer in perceptrons)]
     )
-    per_context = (
-        perceptron + stacks + dense([network.encoder.posterior_head.W, network.prior_head.W])
-    )
+    per_context = perceptron + stacks + dense([encoder.posterior_head.W, network.prior_head.W])
     total = context * per_context + rows * (decoder + inside)
     return 3.0 * BATCH * total
 

@@ -10,26 +10,30 @@ from jaxtyping import Float
 
 from physsm._errors import ConfigError, DataError
 
+LARGEST_SEED = 2**31 - 1
+
 
 def number(value: Any, what: str) -> float:
     """A single finite number."""
     try:
         found = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = float("nan")
     if isinstance(value, bool | str | bytes) or not np.isfinite(found):
         raise DataError(f"the {what} must be a finite number, and {value!r} was given")
     return found
 
 
-def whole_number(value: Any, what: str, least: int) -> int:
-    """A whole number, at least `least`."""
+def whole_number(value: Any, what: str, least: int, most: int) -> int:
+    """A whole number from `least` to `most`."""
     try:
         found = operator.index(value)
     except TypeError:
         found = None
-    if found is None or isinstance(value, bool) or found < least:
-        raise ConfigError(f"the {what} must be a whole number from {least} on, not {value!r}")
+    if found is None or isinstance(value, bool) or not least <= found <= most:
+        raise ConfigError(
+            f"the {what} must be a whole number from {least} to {most}, not {value!r}"
+        )
     return found
 
 
@@ -37,7 +41,7 @@ def numbers(values: Any, what: str) -> Float[np.ndarray, "..."]:
     """An array of numbers."""
     try:
         found = np.asarray(values)
-        if found.dtype.kind not in "iuf" and found.size:
+        if found.dtype.kind not in "iufO" and found.size:
             raise TypeError
         return found.astype(float)
     except (TypeError, ValueError):

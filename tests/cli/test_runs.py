@@ -137,7 +137,7 @@ def test_a_folder_is_not_used_twice(desk, run):
     before = (run / "model.safetensors").read_bytes()
     assert "already holds a run" in desk.refused(*desk.fit_arguments("run"))
     other_seed = desk.fit_arguments("run", "--resume", "--seed", "5")
-    assert "another seed" in desk.refused(*other_seed)
+    assert "differs in seed" in desk.refused(*other_seed)
     assert (run / "model.safetensors").read_bytes() == before
     (desk.folder / "full").mkdir(exist_ok=True)
     (desk.folder / "full" / "precious.txt").write_text("mine")
@@ -153,6 +153,17 @@ def test_a_finished_run_is_not_trained_again(desk, run):
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["rows"][0]["model"] == "phy_ssm"
     assert (model.read_bytes(), model.stat().st_mtime_ns) == before
+    story = (run / "evaluation.json").read_bytes()
+    try:
+        for damaged in ("{}", "[]", None):
+            (run / "evaluation.json").unlink()
+            if damaged is not None:
+                (run / "evaluation.json").write_text(damaged)
+            says = desk.refused(*desk.fit_arguments("run", "--resume"))
+            assert "evaluation.json is missing or damaged" in " ".join(says.split())
+            (run / "evaluation.json").touch()
+    finally:
+        (run / "evaluation.json").write_bytes(story)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])

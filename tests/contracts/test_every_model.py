@@ -396,11 +396,11 @@ def test_bad_futures_are_refused(name):
     force = np.zeros((3, 2, 1))
     last = history.times[:, -1:]
     later = last + np.array([1.0, 2.0])
-    with pytest.raises(DataError, match="horizon"):
+    with pytest.raises(ConfigError, match="horizon"):
         fitted.forecast(history, horizon=0)
-    with pytest.raises(DataError, match="either"):
+    with pytest.raises(DataError, match="say which times"):
         fitted.forecast(history)
-    with pytest.raises(DataError, match="either"):
+    with pytest.raises(DataError, match="not both"):
         fitted.forecast(history, horizon=2, times=later, controls=force)
     with pytest.raises(DataError, match="after the history"):
         fitted.forecast(history, times=later - 2.0, controls=force)

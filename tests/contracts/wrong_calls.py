@@ -46,6 +46,11 @@ CALLS = {
     "another time unit": lambda: BY_DAYS.forecast(dated("h"), horizon=2),
     "seed is -1": lambda: PHYSICS.fit(PANEL, seed=-1),
     "seed is 1.5": lambda: Line.create(None, {}).fit(PANEL, seed=1.5),
+    "seed is huge": lambda: PHYSICS.fit(PANEL, seed=2**70),
+    "horizon is huge": lambda: LINE.forecast(PANEL, horizon=10**13),
+    "coverage is huge": lambda: LINE.forecast(PANEL, horizon=3, coverage=10**400),
+    "neither times nor horizon": lambda: LINE.forecast(PANEL),
+    "both times and horizon": lambda: LINE.forecast(PANEL, horizon=3, times=[7.0]),
     "system is a name": lambda: PhySSM("pendulum"),
 }
 

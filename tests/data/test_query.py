@@ -102,7 +102,6 @@ def test_horizon_takes_future_controls():
 @pytest.mark.parametrize(
     ("horizon", "controls", "message", "advice"),
     [
-        (0, None, "the horizon is 0", ""),
         (2, None, "the future of the controls is not known: u", "--times"),
         (2, np.zeros((2, 3, 1)), "have the shape (2, 3, 1)", "expected (2, 2, 1)"),
         (2, np.full((2, 2, 1), np.nan), "hold NaN or infinity", ""),

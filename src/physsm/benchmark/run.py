@@ -42,12 +42,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run."""
+    """A finished run. `is_new` is False if it had been finished before it was asked for."""
 
     folder: Path
     model: AbstractFitted
     scores: list[Score]
     story: dict[str, Any]
+    is_new: bool = True
 
 
 def fit_run(
@@ -100,7 +101,8 @@ def run_sizes(folder: Path) -> Sizes:
 def is_table_of(folder: Path, panel: Panel) -> bool:
     """Whether a run was fitted to this very table."""
     note = read_json(folder / "run.json")
-    return note.get("request", {}).get("fingerprint") == fingerprint(panel)
+    request = note.get("request") if isinstance(note, dict) else None
+    return isinstance(request, dict) and request.get("fingerprint") == fingerprint(panel)
 
 
 def _claim(folder: Path, request: Request, panel: Panel, resume: bool) -> None:
@@ -130,7 +132,7 @@ def _claim(folder: Path, request: Request, panel: Panel, resume: bool) -> None:
                 if not known or known.get(key) != wanted[key]
             ]
             raise RunError(
-                f"{folder} holds a run with another {' and '.join(different)}: continue it with "
+                f"{folder} holds a run that differs in {' and '.join(different)}: continue it with "
                 "what it was started with, or choose another folder"
             )
         return
@@ -148,8 +150,15 @@ def _finished(folder: Path) -> Run | None:
     """The run of a folder, if it has come to its end; there is nothing left to continue then."""
     if "sizes" not in read_json(folder / "run.json"):
         return None
-    story = read_json(folder / "evaluation.json")
-    return Run(folder, load(folder), story["scores"], story)
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    path = folder / "evaluation.json"
+    story = read_json(path) if path.exists() else None
+    if not isinstance(story, dict) or not {"scores", "physics", "training"} <= set(story):
+        raise RunError(
+            f"the run is finished, but {path} is missing or damaged; its model can still be used: "
+            f"physsm evaluate {folder} scores it on a table"
+        )
+    return Run(folder, load(folder), story["scores"], story, is_new=False)
 
 
 def _release(folder: Path) -> None:

@@ -13,7 +13,7 @@ def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for report and model.")] = Path(
         "demo_run"
     ),
-    seed: Annotated[int, typer.Option(help="For everything random.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="For everything random.", min=0, max=2**31 - 1)] = 0,
     json: Json = False,
     debug: Debug = False,
 ) -> None:

@@ -29,7 +29,7 @@ def fit(
     time_unit: Annotated[str, typer.Option(help="Of datetimes: s, min, h or d.")] = "s",
     config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
     model: Annotated[str, typer.Option(help="Any forecaster.")] = "phy_ssm",
-    seed: Annotated[int, typer.Option(help="For everything random.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="For everything random.", min=0, max=2**31 - 1)] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     json: Json = False,
     debug: Debug = False,
@@ -38,7 +38,7 @@ def fit(
     from physsm._compile_cache import use_compile_cache
     from physsm.benchmark.run import Request, fit_run
     from physsm.cli.progress import training_bar
-    from physsm.cli.tables import score_table, unknown_table
+    from physsm.cli.tables import score_table, unknown_note, unknown_table
     from physsm.data.table import read_table
     from physsm.physics.read import find_structure
 
@@ -67,9 +67,12 @@ def fit(
         training = run.story["training"]
         show_json({"run": str(out), "rows": run.scores, "unknowns": unknowns, "training": training})
         return
+    if not run.is_new:
+        show_plain(f"The run in {out} was finished already; nothing was trained.")
     show(score_table(run.scores))
     if unknowns:
         show(unknown_table(unknowns))
+        show_plain(unknown_note(unknowns))
     skipped = (run.story["training"] or {}).get("skipped_steps", 0)
     if skipped:
         show_plain(f"{skipped} training steps were skipped: their loss was not a finite number.")

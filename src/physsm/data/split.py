@@ -50,10 +50,11 @@ def default_split(panel: Panel, seed: int, window: int) -> tuple[Panel, Panel]:
 
     From five series on, a fifth of them is validation. With fewer, it is the last fifth of the
     rows of each (at least one `window`) behind a gap of one window. Series too short for that
-    are split by series if there are two.
+    are split by series if there are two. Validation series hold a window if any do.
     """
     shortest = int(panel.lengths.argmin())
     rows = int(panel.lengths[shortest])
+    long = np.flatnonzero(panel.lengths >= window)
     if len(panel) < ENOUGH_SERIES and rows >= 3 * window:
         return split_time(panel, max(_SHARE, window / rows), gap=window)
     if len(panel) < 2:
@@ -62,7 +63,13 @@ def default_split(panel: Panel, seed: int, window: int) -> tuple[Panel, Panel]:
             f"with windows of {window} rows at least {3 * window} are needed",
             hint="use a shorter window, or hand over a validation table",
         )
-    return split_series(panel, _SHARE, seed)
+    if len(long) < 2:
+        return split_series(panel, _SHARE, seed)
+    # A series shorter than a window would validate little or nothing: it is trained on.
+    count = min(_SHARE * len(panel), len(long) - 1)
+    _, validation = split_series(panel.select(long), count / len(long), seed)
+    train = [i for i, name in enumerate(panel.ids) if name not in set(validation.ids)]
+    return panel.select(train), validation
 
 
 def _check_share(share: float) -> None:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, final
 import numpy as np
 from jaxtyping import Float
 
-from physsm._arguments import whole_number
+from physsm._arguments import LARGEST_SEED, whole_number
 from physsm._errors import DataError, RunError
 from physsm._values import Panel, Query
 from physsm.data.scale import channel_moments
@@ -175,7 +175,7 @@ def training_parts(
         panel = to_panel(train, controls=list(system.controls))
     sizes = default_sizes(panel)
     if validation is None:
-        whole_number(seed, "seed", 0)
+        whole_number(seed, "seed", 0, LARGEST_SEED)
         panel, validation = default_split(panel, seed, sizes.context + sizes.horizon)
     return Parts(panel, validation, horizon or sizes.horizon)
 

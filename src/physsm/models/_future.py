@@ -11,16 +11,20 @@ from physsm._errors import DataError
 from physsm._values import Panel, Query
 from physsm.data.query import horizon_query, to_query
 
+MOST_ROWS = 1_000_000
+
 
 def make_query(history: Panel, times: Any, horizon: int | None, controls: Any) -> Query:
     """A query from a table of times (and controls), arrays, or a number of further rows."""
-    if (times is None) == (horizon is None):
-        raise DataError("say either which times to forecast or how many rows (horizon), not both")
+    if times is None and horizon is None:
+        raise DataError("say which times to forecast (times) or how many rows (horizon)")
+    if times is not None and horizon is not None:
+        raise DataError("say which times to forecast or how many rows (horizon), not both")
     if isinstance(times, Query):
         return _checked(history, times)
     if horizon is not None:
         given = None if controls is None else numbers(controls, "controls")
-        return horizon_query(history, whole_number(horizon, "horizon", 1), given)
+        return horizon_query(history, whole_number(horizon, "horizon", 1, MOST_ROWS), given)
     if not is_array(times):
         if controls is not None:
             raise DataError("the controls belong into the columns of the table of times")

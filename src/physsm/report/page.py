@@ -97,7 +97,7 @@ def _header(contents: Contents) -> str:
 def _summary(contents: Contents) -> str:
     """One line: the model, the series, the best row, and whether there are warnings."""
     series = count(contents["data"]["series"], "series", "series")
-    text = f"{escape(contents['model'])} on {series}"
+    text = f"{escape(contents['model'])} on {series} that it was not trained on"
     if best := best_row(contents["scores"]):
         text += f"; best past the context: {escape(best['model'])}, MAE {brief(best['extrap_mae'])}"
     if warnings := contents["warnings"]:

@@ -39,7 +39,7 @@ def _unknown_table(unknowns: list[UnknownValue]) -> str:
         Column("Unknown"),
         Column("Kind"),
         Column("Value", is_number=True),
-        Column("Interval", is_number=True),
+        Column("90 % interval", is_number=True),
         Column("Unit"),
     ]
     has_truth = any(unknown["true"] is not None for unknown in unknowns)
@@ -57,7 +57,12 @@ def _unknown_table(unknowns: list[UnknownValue]) -> str:
         if has_truth:
             row += [number(unknown["true"]), _relative_error(unknown["value"], unknown["true"])]
         rows.append(row)
-    return table(columns, rows)
+    note = (
+        "The interval of a constant says how sure it is if all else in the model is right. An "
+        "unknown that varies is given by its mean, in the equation too, and its interval is where "
+        "nine tenths of its values are."
+    )
+    return f"{table(columns, rows)}\n<p class=note>{note}</p>"
 
 
 def _relative_error(value: Number, true: Number) -> str:

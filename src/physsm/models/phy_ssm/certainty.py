@@ -28,6 +28,7 @@ from physsm.models.phy_ssm.terms import in_physical_units, of_kind
 from physsm.models.phy_ssm.unit import PhysicsUnit
 from physsm.models.phy_ssm.values import in_precision
 from physsm.nn.gaussian import Gaussian
+from physsm.physics.system import System
 
 _PRIOR = 1.0  # std of a constant in its natural size, before any data
 
@@ -42,7 +43,7 @@ def std_of_constants(network: Network, batch: Any) -> Float[np.ndarray, " unknow
     std = np.zeros(len(unit.system.unknowns))
     chosen = np.array(of_kind(unit.system, "constant"), int)
     if len(chosen):
-        parts = _slopes(network, _with_finer_steps(network), batch)
+        parts = _slopes(network, _with_finer_steps(network, unit.system), batch)
         information, scores, by_steps = (np.asarray(part, float) for part in parts)
         information = information[np.ix_(chosen, chosen)] + np.eye(len(chosen)) / _PRIOR**2
         scores, covariance = scores[:, chosen], np.linalg.inv(information)
@@ -56,11 +57,10 @@ def std_of_constants(network: Network, batch: Any) -> Float[np.ndarray, " unknow
     return std
 
 
-def _with_finer_steps(network: Network) -> Network:
+def _with_finer_steps(network: Network, system: System) -> Network:
     """The same network with twice the substeps."""
     config = network.config
     finer = config.model_copy(update={"substeps": 2 * config.substeps})
-    system = network.unit.system if isinstance(network.unit, PhysicsUnit) else None
     shape = eqx.filter_eval_shape(Network, system, network.plan, finer, jr.key(0))
     return jax.tree.unflatten(jax.tree.structure(shape), jax.tree.leaves(network))
 
@@ -90,8 +90,10 @@ def _slopes(
         variance = variance.at[..., grounded].set(predicted_variance)
     weight = weight / variance
     information = jnp.einsum("tscu,tscv,tsc->uv", slopes, slopes, weight)
-    # A step's error falls with the square of the substeps: halving them leaves a quarter.
-    by_steps = (predict(finer, batch, rows.gaps.shape[0], None)[1] - channels) * (4 / 3)
+    # The error of a corrected step falls with the square of the substeps, so that steps of half the
+    # length leave a quarter of it; that of another step, which is of first order, a half.
+    whole = 4 / 3 if network.config.correct else 2
+    by_steps = (predict(finer, batch, rows.gaps.shape[0], None)[1] - channels) * whole
     return (
         information,
         jnp.einsum("tscu,tsc->su", slopes, error * weight),

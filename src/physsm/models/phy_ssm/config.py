@@ -118,7 +118,11 @@ PAPER: dict[str, Any] = {
         epochs=20,
         batch_size=64,
         optimiser=OptimiserSettings(
-            learning_rate=1e-4, schedule="plateau", clip_norm=1.0, squares_decay=0.999
+            learning_rate=1e-4,
+            schedule="plateau",
+            clip_norm=1.0,
+            squares_decay=0.999,
+            constants_speed=10.0,
         ),
     ).model_dump(),
 }

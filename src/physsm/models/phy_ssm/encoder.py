@@ -13,7 +13,7 @@ from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.stacks import make_stack
 from physsm.models.phy_ssm.values import Inferred, Observations
 from physsm.nn.broadcast import on_last_axis
-from physsm.nn.gaussian import gaussian
+from physsm.nn.gaussian import Gaussian, gaussian
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.s5 import S5Stack
 
@@ -21,18 +21,33 @@ _CERTAIN, _VAGUE = -2.0, 1.0  # raw values of the std before training: 0.13 and 
 _SMALL = 0.01  # gain of a head that only corrects what was measured
 
 
+class RowNetwork(eqx.Module):
+    """A perceptron for each row, an S5 stack over the rows, and the head of the latent."""
+
+    perceptron: MLP
+    stack: S5Stack
+    posterior_head: Dense
+
+    def __init__(self, inputs: int, outputs: int, gain: float, config: Config, key: PRNGKeyArray):
+        keys = jr.split(key, 3)
+        width, first = config.encoder.width or 32, config.encoder_perceptron
+        self.perceptron = MLP(inputs, first.width, first.layers, width, keys[0])
+        self.stack = make_stack(config.encoder, width, config, keys[1])
+        self.posterior_head = Dense(width, outputs, keys[2], gain)
+
+
 class Encoder(eqx.Module):
     """Infers the latent of each row from the rows up to it.
 
     Where the latent is the state itself (`is_state`), the outputs correct what was measured: a
     measured state starts as last seen, another one in the middle of its scale. `is_filtered`: the
-    outputs are measurements for a filter, which at first gets little from what is not measured.
+    outputs are measurements for a filter, which at first gets little from what is not measured. If
+    it measures all states there is nothing left to infer, and no network.
     """
 
-    perceptron: MLP
-    stack: S5Stack
-    posterior_head: Dense
+    network: RowNetwork | None
     series_head: Dense | None
+    latent: int = eqx.field(static=True)
     plan: Plan = eqx.field(static=True)
     physical_units: bool = eqx.field(static=True)
     is_state: bool = eqx.field(static=True)
@@ -49,41 +64,47 @@ class Encoder(eqx.Module):
         is_filtered: bool,
         key: PRNGKeyArray,
     ):
-        keys = jr.split(key, 4)
+        keys = jr.split(key, 2)
         self.plan, self.physical_units = plan, config.physical_units
         self.is_state, self.is_filtered = is_state, is_filtered
+        self.latent = latent
         controls = len(plan.controls) if config.physical_units else 0
         inputs = len(plan.channels) * (2 if plan.shows_missing else 1) + controls
-        width, first = config.encoder.width or 32, config.encoder_perceptron
-        self.perceptron = MLP(inputs, first.width, first.layers, width, keys[0])
-        self.stack = make_stack(config.encoder, width, config, keys[1])
+        width = config.encoder.width or 32
+        is_idle = is_filtered and bool((plan.channel_of_state >= 0).all())
         gain = _SMALL if is_filtered else 1.0
-        self.posterior_head = Dense(width, 2 * latent, keys[2], gain)
+        self.network = None if is_idle else RowNetwork(inputs, 2 * latent, gain, config, keys[0])
         has_head = per_series > 0 and not is_filtered
-        self.series_head = Dense(width, per_series, keys[3], gain=0.1) if has_head else None
+        self.series_head = Dense(width, per_series, keys[1], gain=0.1) if has_head else None
 
-    @property
-    def latent(self) -> int:
-        """The size of the latent."""
-        return self.posterior_head.b.shape[0] // 2
-
-    def start(self) -> Float[Array, "depth states"]:
+    def start(self, dtype: jnp.dtype) -> Float[Array, "depth states"]:
         """The states of the stack before the first row."""
-        return self.stack.start()
+        return jnp.zeros((0, 0), dtype) if self.network is None else self.network.stack.start()
 
     def __call__(self, rows: Observations) -> tuple[Inferred, Float[Array, "*batch depth states"]]:
         """The latents of all rows from the first on, and the states of the stack after them."""
-        start = self.stack.start(*rows.gaps.shape[1:])
-        hidden, states = self.stack(self.perceptron(self._inputs(rows)), rows.gaps, start)
+        if self.network is None:
+            nothing = jnp.zeros((*rows.gaps.shape[1:], 0, 0), rows.gaps.dtype)
+            return self._as_measured(rows), nothing
+        network = self.network
+        start = network.stack.start(*rows.gaps.shape[1:])
+        hidden, states = network.stack(network.perceptron(self._inputs(rows)), rows.gaps, start)
         return self._infer(hidden, rows), jnp.moveaxis(states, 0, -2)
 
     def step(
         self, row: Observations, states: Float[Array, "depth states"]
     ) -> tuple[Inferred, Float[Array, "depth states"]]:
         """The same for one row."""
-        discrete = self.stack.discrete(row.gaps)
-        hidden, states = self.stack.step(self.perceptron(self._inputs(row)), discrete, states)
+        if self.network is None:
+            return self._as_measured(row), states
+        stack, discrete = self.network.stack, self.network.stack.discrete(row.gaps)
+        hidden, states = stack.step(self.network.perceptron(self._inputs(row)), discrete, states)
         return self._infer(hidden, row), states
+
+    def _as_measured(self, rows: Observations) -> Inferred:
+        """The states as last seen; how far off that may be is for the filter to say."""
+        mean = self._measured_states(rows.last)
+        return Inferred(Gaussian(mean, jnp.ones_like(mean)), mean[..., :0])
 
     def _inputs(self, rows: Observations) -> Array:
         parts = [rows.last]
@@ -93,7 +114,8 @@ class Encoder(eqx.Module):
         return jnp.concatenate(parts, axis=-1)
 
     def _infer(self, hidden: Array, rows: Observations) -> Inferred:
-        mean, raw = jnp.split(self.posterior_head(hidden), 2, axis=-1)
+        assert self.network is not None
+        mean, raw = jnp.split(self.network.posterior_head(hidden), 2, axis=-1)
         if self.is_state:
             mean = mean * self._corrects(mean) + self._measured_states(rows.last)
             raw = raw + self._start_of_std(raw)

@@ -20,7 +20,7 @@ _LEAST_STD, _MOST_STD = 1e-4, 10.0  # of a filtered state, scaled
 _START_STD = 2.0  # of a state before its first row, scaled
 _START_NOISE = 0.03  # of a step before training, scaled
 _START_ERROR = 0.1  # of a measurement before training, scaled
-_SMALLEST_VARIANCE = 1e-4  # of what the encoder says: keeps single precision sound
+_SMALLEST_VARIANCE = 1e-4  # of a measurement, a hundredth of its scale: for single precision
 
 
 class Belief(NamedTuple):

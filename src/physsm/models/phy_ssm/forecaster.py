@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast, final
 import equinox as eqx
 import jax.random as jr
 
-from physsm._arguments import whole_number
+from physsm._arguments import LARGEST_SEED, whole_number
 from physsm._errors import ConfigError
 from physsm._values import Panel
 from physsm.data.split import default_split
@@ -65,7 +65,7 @@ class LatentForecaster(AbstractForecaster):
         checkpoints are kept there, and `resume` continues from the last one exactly. `report` is
         called after each step, for a progress bar.
         """
-        whole_number(seed, "seed", 0)
+        whole_number(seed, "seed", 0, LARGEST_SEED)
         panel = self._panel(train)
         sizes = self.sizes(panel)
         if validation is None:

@@ -81,7 +81,8 @@ class Network(eqx.Module):
     @property
     def dtype(self) -> jnp.dtype:
         """The precision of the parameters."""
-        return self.encoder.posterior_head.W.dtype
+        arrays = jax.tree.leaves(eqx.filter(self, eqx.is_inexact_array))
+        return arrays[0].dtype
 
     # The observed part.
 
@@ -131,7 +132,7 @@ class Network(eqx.Module):
         features, _ = self.unit.feature_step(z_ext, u, discrete, self.unit.start())
         nothing = jnp.zeros(self.encoder.latent, self.dtype)
         return Boundary(
-            self.encoder.start(),
+            self.encoder.start(self.dtype),
             self.unit.start(),
             gaussian(nothing, nothing),
             z_ext,

@@ -1,4 +1,5 @@
-"""What is minimised: reconstruction + beta KL + lambda times the physics state regulariser.
+"""What is minimised: reconstruction + beta KL + lambda times the physics state regulariser, and,
+where a filter infers the states, the surprise at what was measured.
 
 Reductions, on which beta and lambda depend: the reconstruction error is the mean square over all
 measured cells of a channel, summed over channels; the KL divergence and the regulariser are means
@@ -20,7 +21,7 @@ from physsm.nn.gaussian import kl
 
 
 class Losses(NamedTuple):
-    """The three terms, unweighted."""
+    """The terms, unweighted; `surprise` is zero without a filter."""
 
     reconstruction: Float[Array, ""]
     kl: Float[Array, ""]
@@ -50,7 +51,7 @@ def losses(
     key: PRNGKeyArray | None,
     reach: Float[Array, ""] | float = 1.0,
 ) -> Losses:
-    """All three terms for one batch; means instead of draws if there is no key.
+    """All terms for one batch; means instead of draws if there is no key.
 
     `reach` is the share of the target that counts, from its start.
     """
