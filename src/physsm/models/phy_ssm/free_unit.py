@@ -48,6 +48,11 @@ class FreeUnit(eqx.Module):
         )
 
     @property
+    def dtype(self) -> jnp.dtype:
+        """The precision of the parameters."""
+        return self.inputs.W.dtype
+
+    @property
     def size(self) -> int:
         """The size of the latent."""
         return self.latent

@@ -81,8 +81,7 @@ class Network(eqx.Module):
     @property
     def dtype(self) -> jnp.dtype:
         """The precision of the parameters."""
-        arrays = jax.tree.leaves(eqx.filter(self, eqx.is_inexact_array))
-        return arrays[0].dtype
+        return self.unit.dtype
 
     # The observed part.
 

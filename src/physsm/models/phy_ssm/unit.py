@@ -74,6 +74,11 @@ class PhysicsUnit(eqx.Module):
         )
 
     @property
+    def dtype(self) -> jnp.dtype:
+        """The precision of the parameters."""
+        return self.constants.dtype
+
+    @property
     def size(self) -> int:
         """The number of states that are inferred, without lifted ones."""
         return len(self.system.states)
