@@ -48,8 +48,8 @@ def evaluate(
         return
     show(score_table(rows))
     show_plain(
-        f"Errors are in standard deviations of the training data; {sizes.horizon} rows ahead of at "
-        f"most {sizes.context}."
+        "Errors are in standard deviations of the training data: one row ahead (interp), and "
+        f"{sizes.horizon} rows ahead after at most {sizes.context} (extrap)."
     )
     if trained_on:
         show_plain(

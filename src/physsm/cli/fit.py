@@ -77,7 +77,8 @@ def fit(
     if skipped:
         show_plain(f"{skipped} training steps were skipped: their loss was not a finite number.")
     show_plain(
-        "Errors are in standard deviations, on the part set aside for validation, which also chose "
+        "Errors are in standard deviations, one row ahead (interp) and as far as the horizon "
+        "(extrap), on the part set aside for validation, which also chose "
         f"the weights and set the intervals. The run is in {out}."
     )
 

@@ -267,8 +267,14 @@ def inside_times(panel: Panel, times: Any) -> Float[np.ndarray, "series steps"]:
         )
     wanted = np.broadcast_to(wanted, (len(panel), wanted.shape[-1])).copy()
     first, last = panel.times[:, :1], panel.times[np.arange(len(panel)), panel.lengths - 1][:, None]
-    if not np.isfinite(wanted).all() or (wanted < first).any() or (wanted > last).any():
-        raise DataError("times to interpolate must lie inside the history of each series")
+    outside = ~((first <= wanted) & (wanted <= last))
+    if outside.any():
+        series, step = np.argwhere(outside)[0]
+        raise DataError(
+            f"the time {wanted[series, step]:g} lies outside of the history of series "
+            f"{panel.ids[series]}, {first[series, 0]:g} to {last[series, 0]:g}",
+            hint="interpolate inside the history, and forecast after it",
+        )
     return wanted
 
 
