@@ -73,10 +73,11 @@ def test_sections_come_in_order():
 
 def test_the_summary_names_model_series_and_best_row():
     page = render_page(sample_contents())
-    assert (
-        "phy_ssm on 24 series that it was not trained on; best past the context: phy_ssm, MAE 0.0987;"
-        in page
+    summary = (
+        "phy_ssm on 24 series that it was not trained on; "
+        "best past the context: phy_ssm, MAE 0.0987;"
     )
+    assert summary in page
 
 
 def test_every_score_is_in_its_cell():
