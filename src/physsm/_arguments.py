@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -38,16 +39,15 @@ def whole_number(value: Any, what: str, least: int, most: int) -> int:
 
 
 def numbers(values: Any, what: str) -> Float[np.ndarray, "..."]:
-    """An array of numbers."""
+    """An array of numbers; None is NaN."""
     try:
         found = np.asarray(values)
         if found.dtype.kind not in "iufO" and found.size:
             raise TypeError
         return found.astype(float)
     except (TypeError, ValueError):
-        raise DataError(
-            f"the {what} must be an array of numbers", hint="dates belong in the column of a table"
-        ) from None
+        shown = textwrap.shorten(repr(values), 60, placeholder=" ...")
+        raise DataError(f"the {what} must be an array of numbers, and {shown} was given") from None
 
 
 def is_array(values: Any) -> bool:

@@ -27,6 +27,7 @@ def demo(
     from physsm.cli.progress import training_bar
     from physsm.cli.tables import score_table, unknown_table
     from physsm.report.page import write_page
+    from physsm.report.physics import interval_note
     from physsm.training.checkpoint import make_folder, write_json
 
     make_folder(out)
@@ -54,5 +55,6 @@ def demo(
     show(score_table(result.rows))
     show_plain("")
     show(unknown_table(result.unknowns))
+    show_plain(interval_note(result.unknowns))  # type: ignore[arg-type]
     show_plain("")
     show_plain(f"{seconds:.0f} s. Plots and the whole report: {page}")

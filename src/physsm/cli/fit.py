@@ -38,9 +38,10 @@ def fit(
     from physsm._compile_cache import use_compile_cache
     from physsm.benchmark.run import Request, fit_run
     from physsm.cli.progress import training_bar
-    from physsm.cli.tables import score_table, unknown_note, unknown_table
+    from physsm.cli.tables import score_table, unknown_table
     from physsm.data.table import read_table
     from physsm.physics.read import find_structure
+    from physsm.report.physics import interval_note
 
     structure = None if physics is None else find_structure(physics)
     wanted_controls = _names(controls)
@@ -72,7 +73,7 @@ def fit(
     show(score_table(run.scores))
     if unknowns:
         show(unknown_table(unknowns))
-        show_plain(unknown_note(unknowns))
+        show_plain(interval_note(unknowns))
     skipped = (run.story["training"] or {}).get("skipped_steps", 0)
     if skipped:
         show_plain(f"{skipped} training steps were skipped: their loss was not a finite number.")

@@ -43,17 +43,6 @@ def unknown_table(rows: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
-def unknown_note(rows: Sequence[dict[str, Any]]) -> str:
-    """What the interval of the table means."""
-    kinds = {row["kind"] for row in rows}
-    parts = []
-    if "constant" in kinds:
-        parts.append("of a constant, how sure it is if all else in the model is right")
-    if kinds - {"constant"}:
-        parts.append("of an unknown that varies, where nine tenths of its values are")
-    return f"The interval says {'; '.join(parts)}."
-
-
 def _cell(value: float | None, is_best: bool) -> str:
     if value is None:
         return "–"

@@ -174,8 +174,8 @@ def training_parts(
     else:
         panel = to_panel(train, controls=list(system.controls))
     sizes = default_sizes(panel)
+    whole_number(seed, "seed", 0, LARGEST_SEED)
     if validation is None:
-        whole_number(seed, "seed", 0, LARGEST_SEED)
         panel, validation = default_split(panel, seed, sizes.context + sizes.horizon)
     return Parts(panel, validation, horizon or sizes.horizon)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from physsm.report.contents import Equation, Number, PhysicsPart, UnknownValue
 from physsm.report.markup import NOTHING, Column, escape, is_finite, number, share, table
@@ -57,12 +58,23 @@ def _unknown_table(unknowns: list[UnknownValue]) -> str:
         if has_truth:
             row += [number(unknown["true"]), _relative_error(unknown["value"], unknown["true"])]
         rows.append(row)
-    note = (
-        "The interval of a constant says how sure it is if all else in the model is right. An "
-        "unknown that varies is given by its mean, in the equation too, and its interval is where "
-        "nine tenths of its values are."
-    )
-    return f"{table(columns, rows)}\n<p class=note>{note}</p>"
+    return f"{table(columns, rows)}\n<p class=note>{interval_note(unknowns)}</p>"
+
+
+def interval_note(unknowns: Sequence[UnknownValue]) -> str:
+    """What value and interval of the unknowns in a table mean."""
+    kinds = {unknown["kind"] for unknown in unknowns}
+    parts = []
+    if "constant" in kinds:
+        parts.append(
+            "The interval of a constant says how sure it is if all else in the model is right."
+        )
+    if kinds - {"constant"}:
+        parts.append(
+            "An unknown that varies is given by its mean, in equations too; its interval is where "
+            "nine tenths of its values are."
+        )
+    return " ".join(parts)
 
 
 def _relative_error(value: Number, true: Number) -> str:

@@ -7,7 +7,6 @@ future change nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -24,13 +23,6 @@ from physsm.models.phy_ssm.values import (
     Observed,
     Rollout,
 )
-
-
-class Spread(NamedTuple):
-    """Standard deviations over draws, scaled."""
-
-    channels: Float[Array, "steps series channels"]
-    theta: Float[Array, "steps series features"]
 
 
 def rounded_up(steps: int) -> int:
@@ -71,17 +63,18 @@ def roll_out(
 @eqx.filter_jit
 def spread_of_rollout(
     network: Network, boundary: Boundary, controls: Array, gaps: Array, seed: Array, samples: int
-) -> Spread:
-    """How far draws of the state at the boundary, and of each step's prior, come apart."""
+) -> Float[Array, "steps series channels"]:
+    """How far scaled channels come apart over draws of the state at the boundary and of each step's
+    prior.
+    """
 
-    def one_series(boundary: Boundary, controls: Array, gaps: Array, seed: Array) -> Spread:
-        def one_draw(key: Array) -> tuple[Array, Array]:
+    def one_series(boundary: Boundary, controls: Array, gaps: Array, seed: Array) -> Array:
+        def one_draw(key: Array) -> Array:
             key_start, key_steps = jr.split(key)
             future = network.rollout(network.draw(boundary, key_start), controls, gaps, key_steps)
-            return network.decode(future.z_ext), future.theta
+            return network.decode(future.z_ext)
 
-        channels, theta = jax.vmap(one_draw)(jr.split(jr.key(seed), samples))
-        return Spread(_spread(channels), _spread(theta))
+        return _spread(jax.vmap(one_draw)(jr.split(jr.key(seed), samples)))
 
     series = gaps.shape[1]
     seeds = jnp.full(series, seed)

@@ -152,7 +152,7 @@ class FittedLatent(AbstractFitted):
                 jnp.asarray(0),
                 self.network.config.samples,
             )
-            latent = np.asarray(draws.channels)[steps.rows, series]
+            latent = np.asarray(draws)[steps.rows, series]
             total = np.sqrt(latent**2 + np.array(self.noise) ** 2) + _SMALLEST_SPREAD
             spread = total * np.array(self.plan.channel_scale)
         reached = np.asarray(future.z_ext)[steps.rows, series]

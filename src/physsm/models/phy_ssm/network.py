@@ -31,6 +31,7 @@ from physsm.models.phy_ssm.values import (
     Observed,
     Rollout,
 )
+from physsm.nn.discretise import Discrete
 from physsm.nn.gaussian import Gaussian, gaussian, sample
 from physsm.nn.lean_scan import lean_scan
 from physsm.nn.mlp import Dense
@@ -171,7 +172,9 @@ class Network(eqx.Module):
         assert self.filter is not None
         learned, axes, batch = self.filter, rows.gaps.ndim, rows.gaps.shape[1:]
 
-        def one_row(before: Boundary, row: Observations, inferred: Inferred, discrete: Any):
+        def one_row(
+            before: Boundary, row: Observations, inferred: Inferred, discrete: Discrete | None
+        ):
             after, prior = self._filter_row(learned, before, row, inferred, discrete)
             theta, theta_std = self._theta_with_std(after)
             return after, (after.posterior, after.z_ext, theta, theta_std, prior)
@@ -194,7 +197,7 @@ class Network(eqx.Module):
         before: Boundary,
         row: Observations,
         inferred: Inferred,
-        discrete: Any,
+        discrete: Discrete | None,
     ) -> tuple[Boundary, Gaussian]:
         """One row of the filter, and its prediction. A row with a gap of zero changes nothing."""
         size = self.unit.size

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from physsm._arguments import number
+from physsm._arguments import number, numbers
 from physsm._errors import DataError
 from physsm._values import Panel
 from physsm.models._stored import Interface
@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
 def next_row(plan: Plan, stream: Stream, t: float, x: Any, u: Any) -> Row:
     """A row after the stream's last, checked and scaled."""
-    values, control = _numbers(x, "channels"), _numbers(u, "controls")
+    values, control = numbers(x, "channels").reshape(-1), numbers(u, "controls").reshape(-1)
     if len(values) != len(plan.channels) or len(control) != len(plan.controls):
         raise DataError(
             f"a row has {len(plan.channels)} channels ({', '.join(plan.channels)}) and "
@@ -59,13 +59,6 @@ def next_row(plan: Plan, stream: Stream, t: float, x: Any, u: Any) -> Row:
     scaled = (values - np.array(plan.channel_shift)) / np.array(plan.channel_scale)
     gap = 1.0 if stream.time is None else (t - stream.time) / plan.time_scale
     return Row(np.where(seen, scaled, stream.last), seen.astype(float), control, gap)
-
-
-def _numbers(row: Any, what: str) -> Float[np.ndarray, " columns"]:
-    try:
-        return np.asarray(row, float).reshape(-1)
-    except (TypeError, ValueError):
-        raise DataError(f"the {what} of a row must be numbers, and {row!r} was given") from None
 
 
 def as_history(stream: Stream, interface: Interface) -> Panel:
