@@ -20,7 +20,15 @@ ALLOWED = {
     "benchmark": {"physics", "data", "metrics", "training", "models", "datasets"},
     "cli": {"physics", "data", "training", "models", "benchmark", "report"},
 }
-SHARED = {"_arguments", "_errors", "_values", "_registry", "_compile_cache"}
+SHARED = {
+    "_arguments",
+    "_compile_cache",
+    "_errors",
+    "_programs",
+    "_registry",
+    "_values",
+    "_whole_files",
+}
 
 
 def imported_parts(file: Path) -> set[str]:

@@ -4,11 +4,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 import pytest
 from scipy.linalg import expm
 
+from physsm.nn.initial import normal
 from physsm.nn.s5 import S5, S5Block, S5Stack, Skip
 from physsm.nn.s5_init import diagonalise, legs_normal
 
@@ -38,13 +38,13 @@ def test_modes_need_an_even_number_of_states(size):
 
 def test_layer_equals_the_dense_real_system():
     # x' = (S x + B u)·e^log_step with real S, B, C, held input over irregular gaps.
-    states, width, key = 8, 3, jr.key(1)
-    layer = S5(width, states, "zoh", key)
+    states, width = 8, 3
+    layer = S5(width, states, "zoh", np.random.default_rng(1))
     layer = jax.tree.map(lambda leaf: leaf, layer)
     object.__setattr__(layer, "log_step", jnp.full(states // 2, np.log(0.4)))
-    key_B, key_C, *_ = jr.split(key, 4)
-    B = np.asarray(jr.normal(key_B, (states, width))) / np.sqrt(width)
-    C = np.asarray(jr.normal(key_C, (width, states))) / np.sqrt(states)
+    rng = np.random.default_rng(1)
+    B = normal(rng, (states, width))
+    C = normal(rng, (width, states))
     S = legs_normal(states)
     rng = np.random.default_rng(0)
     u, gaps = rng.standard_normal((12, width)), rng.uniform(0.1, 3, 12)
@@ -60,7 +60,7 @@ def test_layer_equals_the_dense_real_system():
 
 
 def stack_example(skip: Any = "raw", discretisation: Any = "zoh"):
-    stack = S5Stack(2, 5, 4, jr.key(0), skip=skip, discretisation=discretisation)
+    stack = S5Stack(2, 5, 4, np.random.default_rng(0), skip=skip, discretisation=discretisation)
     rng = np.random.default_rng(0)
     return stack, jnp.asarray(rng.standard_normal((7, 5))), jnp.asarray(rng.uniform(0.1, 2, 7))
 
@@ -117,7 +117,7 @@ def test_outputs_do_not_depend_on_later_rows():
 
 
 def test_a_rate_can_never_grow():
-    layer = S5(2, 4, "zoh", jr.key(0))
+    layer = S5(2, 4, "zoh", np.random.default_rng(0))
     object.__setattr__(layer, "rate", jnp.asarray([3.0, 5.0, 1.0, 2.0]))
     _, states = layer(jnp.zeros((50, 2)), jnp.ones(50), jnp.ones(4))
     assert np.all(np.abs(states[-1]) <= np.sqrt(2))
@@ -127,7 +127,7 @@ def test_the_normalised_skip_forgets_the_amplitude_and_the_raw_one_does_not():
     x, gap, state = jnp.asarray([1.0, -2.0, 0.5]), jnp.asarray(1.0), jnp.zeros(4)
     cases: list[tuple[Skip, bool]] = [("raw", True), ("normalised", False)]
     for skip, keeps in cases:
-        block = S5Block(3, 4, "zoh", skip, jr.key(0))
+        block = S5Block(3, 4, "zoh", skip, np.random.default_rng(0))
         discrete = block.s5.discrete(gap)
         small, _ = block.step(x, discrete, state)
         large, _ = block.step(1000 * x, discrete, state)

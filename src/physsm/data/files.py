@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from physsm._errors import DataError, did_you_mean
+from physsm._whole_files import whole_file
 from physsm.data.csv_text import parse_csv
 from physsm.data.raw import RawTable
 
@@ -48,20 +49,12 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
             path=shown,
             hint="choose a name that ends in .csv or .parquet",
         )
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
-        try:
-            with part.open("xb") as stream:
-                if ending == ".csv":
-                    _plain_datetimes(frame).write_csv(stream)
-                else:
-                    frame.write_parquet(stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(part, file)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+        with whole_file(file) as stream:
+            if ending == ".csv":
+                _plain_datetimes(frame).write_csv(stream)
+            else:
+                frame.write_parquet(stream)
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise DataError(f"the file cannot be written: {reason}", path=shown) from error

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
 from physsm.nn.broadcast import on_last_axis
+from physsm.nn.initial import parameter
 from physsm.nn.linear import linear
 
 Activation = Literal["relu", "softplus", "gelu", "sigmoid", "tanh"]
@@ -31,11 +32,10 @@ class Dense(eqx.Module):
     W: Float[Array, "outputs inputs"]
     b: Float[Array, " outputs"]
 
-    def __init__(self, inputs: int, outputs: int, key: PRNGKeyArray, gain: float = 1.0):
-        key_W, key_b = jr.split(key)
+    def __init__(self, inputs: int, outputs: int, rng: np.random.Generator, gain: float = 1.0):
         limit = gain / np.sqrt(max(inputs, 1))
-        self.W = jr.uniform(key_W, (outputs, inputs), minval=-limit, maxval=limit)
-        self.b = jr.uniform(key_b, (outputs,), minval=-limit, maxval=limit)
+        self.W = parameter(limit * rng.uniform(-1, 1, (outputs, inputs)))
+        self.b = parameter(limit * rng.uniform(-1, 1, outputs))
 
     def __call__(self, x: Float[Array, "*rest inputs"]) -> Float[Array, "*rest outputs"]:
         """Apply to the last axis."""
@@ -55,18 +55,15 @@ class MLP(eqx.Module):
         hidden: int,
         hidden_layers: int,
         outputs: int,
-        key: PRNGKeyArray,
+        rng: np.random.Generator,
         *,
         activation: Activation = "relu",
         last_activation: Activation | None = None,
         last_gain: float = 1.0,
     ):
         sizes = [inputs] + [hidden] * hidden_layers
-        keys = jr.split(key, hidden_layers + 1)
-        hidden_maps = [
-            Dense(a, b, k) for a, b, k in zip(sizes[:-1], sizes[1:], keys[:-1], strict=True)
-        ]
-        self.layers = (*hidden_maps, Dense(sizes[-1], outputs, keys[-1], last_gain))
+        hidden_maps = [Dense(a, b, rng) for a, b in itertools.pairwise(sizes)]
+        self.layers = (*hidden_maps, Dense(sizes[-1], outputs, rng, last_gain))
         self.activation = activation
         self.last_activation = last_activation
 

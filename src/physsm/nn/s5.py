@@ -11,12 +11,12 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.discretise import Discrete
+from physsm.nn.initial import normal, parameter
 from physsm.nn.linear import linear
 from physsm.nn.order import after
 from physsm.nn.recurrence import advance, discretise, recall, recur
@@ -41,20 +41,17 @@ class S5(eqx.Module):
     D: Float[Array, " width"]
     discretisation: Discretisation = eqx.field(static=True)
 
-    def __init__(self, width: int, states: int, discretisation: Discretisation, key: PRNGKeyArray):
-        key_B, key_C, key_D, key_step = jr.split(key, 4)
+    def __init__(
+        self, width: int, states: int, discretisation: Discretisation, rng: np.random.Generator
+    ):
         modes = diagonalise(states)
-        real = jr.normal(key_B, (states, width)) / np.sqrt(width)
-        self.rate = jnp.asarray(np.concatenate([modes.rate_re, modes.rate_im]), real.dtype)
+        self.rate = parameter(np.concatenate([modes.rate_re, modes.rate_im]))
         to_modes = np.concatenate([modes.vectors_re.T, -modes.vectors_im.T])
-        self.B = jnp.asarray(to_modes, real.dtype) @ real
-        readout = jr.normal(key_C, (width, states)) / np.sqrt(states)
+        self.B = parameter(to_modes @ normal(rng, (states, width)))
         from_modes = np.concatenate([modes.vectors_re, -modes.vectors_im], axis=1)
-        self.C = 2 * readout @ jnp.asarray(from_modes, real.dtype)
-        self.D = jr.normal(key_D, (width,))
-        self.log_step = jr.uniform(
-            key_step, (states // 2,), minval=np.log(1e-3), maxval=np.log(1e-1)
-        )
+        self.C = parameter(2 * normal(rng, (width, states)) @ from_modes)
+        self.D = parameter(rng.standard_normal(width))
+        self.log_step = parameter(rng.uniform(np.log(1e-3), np.log(1e-1), states // 2))
         self.discretisation = discretisation
 
     def __call__(
@@ -117,13 +114,12 @@ class S5Block(eqx.Module):
         states: int,
         discretisation: Discretisation,
         skip: Skip,
-        key: PRNGKeyArray,
+        rng: np.random.Generator,
     ):
-        key_s5, key_in, key_out = jr.split(key, 3)
-        self.norms = jnp.stack([jnp.stack([jnp.ones(width), jnp.zeros(width)])] * 2)
-        self.s5 = S5(width, states, discretisation, key_s5)
-        self.W_in = jr.normal(key_in, (2 * width, width)) / np.sqrt(width)
-        self.W_out = jr.normal(key_out, (width, width)) / np.sqrt(width)
+        self.norms = parameter(np.stack([np.stack([np.ones(width), np.zeros(width)])] * 2))
+        self.s5 = S5(width, states, discretisation, rng)
+        self.W_in = parameter(normal(rng, (2 * width, width)))
+        self.W_out = parameter(normal(rng, (width, width)))
         self.skip = skip
 
     def __call__(
@@ -208,13 +204,13 @@ class S5Stack(eqx.Module):
         depth: int,
         width: int,
         states: int,
-        key: PRNGKeyArray,
+        rng: np.random.Generator,
         *,
         discretisation: Discretisation = "zoh",
         skip: Skip = "raw",
     ):
-        blocks = [S5Block(width, states, discretisation, skip, k) for k in jr.split(key, depth)]
-        self.blocks = jax.tree.map(lambda *leaves: jnp.stack(leaves), *blocks)
+        blocks = [S5Block(width, states, discretisation, skip, rng) for _ in range(depth)]
+        self.blocks = jax.tree.map(lambda *leaves: parameter(np.stack(leaves)), *blocks)
         self.depth = depth
         self.states = states
 

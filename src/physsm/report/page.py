@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from importlib.resources import files
 from pathlib import Path
 
 from physsm._errors import RunError
+from physsm._whole_files import whole_file
 from physsm.report.contents import Contents
 from physsm.report.forecasts import forecasts_section, unknowns_section
 from physsm.report.markup import brief, count, escape, share
@@ -25,16 +24,9 @@ def write_page(contents: Contents, path: Path) -> None:
     if path.suffix.lower() not in (".html", ".htm"):
         raise RunError(f"{path}: the report cannot be written: its name must end in .html")
     page = render_page(contents).encode()
-    unfinished = path.parent / f".physsm-{secrets.token_hex(8)}.tmp"
     try:
-        try:
-            with unfinished.open("xb") as file:
-                file.write(page)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(unfinished, path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with whole_file(path) as file:
+            file.write(page)
     except OSError as error:
         raise RunError(f"{path}: the report cannot be written: {error.strerror}") from error
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as to_safetensors
 
 from physsm._errors import RunError
+from physsm._whole_files import whole_file
 
 
 @contextlib.contextmanager
@@ -35,24 +34,9 @@ def make_folder(path: Path) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file by new content, or leave it as it was.
-
-    The content reaches the disk before the name does, so that no moment of a crash or power cut
-    leaves a file that is half written.
-    """
-    with _explaining(path, "written"):
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(name, 0o644)
-            os.replace(name, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
+    """Replace a file by new content, or leave it as it was."""
+    with _explaining(path, "written"), whole_file(path) as file:
+        file.write(content)
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -23,6 +23,7 @@ from jaxtyping import Array, PyTree
 from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._errors import RunError
+from physsm._programs import Program
 from physsm.training.checkpoint import (
     make_folder,
     named_arrays,
@@ -77,7 +78,8 @@ class Loss(Protocol):
 @dataclass(frozen=True)
 class Task:
     """What is trained. `batches(epoch, generator)` yields arrays of one shape each time;
-    `validate` gives the loss on the whole validation part, lower is better.
+    `validate` gives the loss on the whole validation part, lower is better. `identity` tells the
+    loss from all others, see `Program`.
     """
 
     params: PyTree
@@ -85,6 +87,7 @@ class Task:
     batches: Callable[[int, np.random.Generator], Iterator[Any]]
     batches_per_epoch: int
     validate: Callable[[PyTree], float]
+    identity: str | None = None
 
 
 @dataclass
@@ -147,13 +150,15 @@ def train(
     steps = epochs * task.batches_per_epoch
     optimiser = make_optimiser(settings.optimiser, steps)
     params, static = eqx.partition(task.params, eqx.is_inexact_array)
-    state = {"params": params, "optimiser": optimiser.init(params), "best": params}
+    state = {"params": params, "optimiser": jax.jit(optimiser.init)(params), "best": params}
     position = _Position()
     if folder is not None:
         make_folder(folder)
         if resume and (folder / "position.json").exists():
             state, position = _read(folder, state)
-    update, run = _make_update(task.loss, optimiser, static, steps), None
+    structure = jax.tree.structure((state["params"], state["optimiser"]))
+    identity = f"{task.identity} {steps} {settings.optimiser!r}" if task.identity else None
+    update = Program(_make_update(task.loss, optimiser, static, structure, steps), identity)
     progress = Progress(
         steps=steps,
         step=position.step,
@@ -169,19 +174,19 @@ def train(
         losses = []
         for batch in task.batches(position.epoch, generator):
             arguments = (
-                state["params"],
-                state["optimiser"],
+                jax.tree.leaves((state["params"], state["optimiser"])),
                 batch,
-                jr.fold_in(jr.key(seed), position.step),
-                jnp.asarray(position.step),
-                jnp.asarray(position.factor),
+                np.asarray(seed, np.uint32),
+                np.asarray(position.step, np.int32),
+                np.asarray(position.factor, np.float32),
             )
-            if run is None:
+            if not progress.compile_seconds:
                 began = time.perf_counter()
-                run = update.lower(*arguments).compile()
+                update.prepare(*arguments)
                 give_back_memory()
                 progress.compile_seconds = time.perf_counter() - began
-            state["params"], state["optimiser"], loss, taken = run(*arguments)
+            leaves, loss, taken = update(*arguments)
+            state["params"], state["optimiser"] = jax.tree.unflatten(structure, leaves)
             progress.loss = float(loss)
             losses.append(progress.loss)
             position.step += 1
@@ -210,17 +215,19 @@ def train(
 
 
 def _make_update(
-    loss: Loss, optimiser: optax.GradientTransformation, static: PyTree, steps: int
-) -> Any:
-    @eqx.filter_jit(donate="none")
-    def update(
-        params: PyTree,
-        opt_state: PyTree,
-        batch: Any,
-        key: Array,
-        step: Array,
-        factor: Array,
-    ):
+    loss: Loss,
+    optimiser: optax.GradientTransformation,
+    static: PyTree,
+    structure: Any,
+    steps: int,
+) -> Callable[..., tuple[list[Array], Array, Array]]:
+    """One step: the leaves of parameters and optimiser in, and out again, with the loss and whether
+    the step was taken.
+    """
+
+    def update(leaves: list[Array], batch: Any, seed: Array, step: Array, factor: Array):
+        params, opt_state = jax.tree.unflatten(structure, leaves)
+        key = jr.fold_in(jr.key(seed), step)
         progress = step.astype(jnp.float32) / steps
 
         def of_params(params: PyTree) -> Array:
@@ -230,7 +237,7 @@ def _make_update(
         params, opt_state, taken = guarded_update(
             optimiser, params, opt_state, value, gradient, factor.astype(value.dtype)
         )
-        return params, opt_state, value, taken
+        return jax.tree.leaves((params, opt_state)), value, taken
 
     return update
 

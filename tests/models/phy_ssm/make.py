@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax.random as jr
 import numpy as np
 
 from physsm._values import Panel, Series
@@ -35,7 +34,7 @@ def make_network(text: str, panel: Panel, seed: int = 0, **changes: Any) -> Netw
     system = System.parse(text)
     plan = data_plan(panel, True, config.physical_units)
     plan = physics_plan(plan, system, panel, config.ground_states)
-    return Network(system, plan, config, jr.key(seed))
+    return Network(system, plan, config, seed)
 
 
 def small_panel_settings(steps: int) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def networks():
     yield "mixed", make_network(TEXT, mixed)
     yield "latent", make_network(TEXT, mixed, latent=5, ground_states=False, physical_units=False)
     yield "perceptron", make_network(TEXT, grounded, unknown_network="mlp")
-    yield "free", Network(None, data_plan(mixed, True, True), small_config(latent=4), jr.key(0))
+    yield "free", Network(None, data_plan(mixed, True, True), small_config(latent=4), 0)
 
 
 ALL = [pytest.param(network, id=name) for name, network in networks()]

@@ -166,7 +166,7 @@ def test_unknowns_keep_their_bounds_and_kinds(network):
     z_ext = jax.vmap(unit.extend)(z)
     gaps, u = jnp.ones(40), jnp.zeros((40, 0))
     series = jnp.asarray(rng.standard_normal((40, 1)))
-    features, _ = unit.features(z_ext, u, gaps)
+    features = unit.features(z_ext, u, gaps).rows
     theta = jax.vmap(unit.theta)(features, series)
     names = [unknown.name for unknown in System.parse(UNKNOWN).unknowns]
     values = {name: np.asarray(theta[:, i]) for i, name in enumerate(names)}
@@ -186,7 +186,8 @@ def test_features_by_steps_equal_features_of_a_sequence(network):
     rng = np.random.default_rng(0)
     z_ext = jax.vmap(unit.extend)(jnp.asarray(rng.standard_normal((9, 2))))
     u, gaps = jnp.asarray(rng.standard_normal((9, 1))), jnp.asarray(rng.uniform(0.1, 2, 9))
-    whole, end = unit.features(z_ext, u, gaps)
+    whole, last, end = unit.features(z_ext, u, gaps)
+    np.testing.assert_allclose(last, whole[-1], rtol=1e-10)
     carry = unit.start()
     for i in range(9):
         features, carry = unit.feature_step(z_ext[i], u[i], unit.discrete(gaps[i]), carry)

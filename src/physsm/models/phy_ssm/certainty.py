@@ -18,10 +18,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
+from physsm.models.phy_ssm.kept import Kept
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.objective import predict
 from physsm.models.phy_ssm.terms import in_physical_units, of_kind
@@ -43,7 +43,7 @@ def std_of_constants(network: Network, batch: Any) -> Float[np.ndarray, " unknow
     std = np.zeros(len(unit.system.unknowns))
     chosen = np.array(of_kind(unit.system, "constant"), int)
     if len(chosen):
-        parts = _slopes(network, _with_finer_steps(network, unit.system), batch)
+        parts = Kept(network)(_slopes, batch)
         information, scores, by_steps = (np.asarray(part, float) for part in parts)
         information = information[np.ix_(chosen, chosen)] + np.eye(len(chosen)) / _PRIOR**2
         scores, covariance = scores[:, chosen], np.linalg.inv(information)
@@ -61,19 +61,20 @@ def _with_finer_steps(network: Network, system: System) -> Network:
     """The same network with twice the substeps."""
     config = network.config
     finer = config.model_copy(update={"substeps": 2 * config.substeps})
-    shape = eqx.filter_eval_shape(Network, system, network.plan, finer, jr.key(0))
-    return jax.tree.unflatten(jax.tree.structure(shape), jax.tree.leaves(network))
+    with jax.ensure_compile_time_eval():  # only its structure is wanted
+        fresh = Network(system, network.plan, finer, seed=0)
+    return jax.tree.unflatten(jax.tree.structure(fresh), jax.tree.leaves(network))
 
 
-@eqx.filter_jit
 def _slopes(
-    network: Network, finer: Network, batch: Any
+    network: Network, batch: Any
 ) -> tuple[
     Float[Array, "unknowns unknowns"], Float[Array, "series unknowns"], Float[Array, " unknowns"]
 ]:
     """H, g of each series, and the sum of J'd/s², over all measured cells that were predicted."""
     rows = in_precision(batch, network.dtype)
     assert isinstance(network.unit, PhysicsUnit)
+    finer = _with_finer_steps(network, network.unit.system)
 
     def predicted(constants: Array) -> tuple[Array, tuple[Gaussian, Array]]:
         changed = eqx.tree_at(lambda n: n.unit.constants, network, constants)  # type: ignore[attr-defined]

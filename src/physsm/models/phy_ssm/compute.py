@@ -1,4 +1,4 @@
-"""The network on whole batches, compiled once for each shape.
+"""Functions of a network on whole batches, each to be a program (see `Kept`) for every shape.
 
 Shapes are rounded up so that few of them occur: rows with a gap of zero before a context or after a
 future change nothing.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -26,32 +25,28 @@ from physsm.models.phy_ssm.values import (
 
 
 def rounded_up(steps: int) -> int:
-    """The next of 16, 32, 48, 64, then multiples of an eighth of the power of two below."""
+    """The next of 16, 32, 48, and so on; above 256, multiples of at most a sixteenth."""
     unit = 16
-    while unit * 8 < steps:
+    while unit * 16 < steps:
         unit *= 2
     return -(-steps // unit) * unit
 
 
-@eqx.filter_jit
 def observe(network: Network, rows: Observations) -> Observed:
     """The observed parts of many series, by means, time-major."""
     return network.observe(rows, None)
 
 
-@eqx.filter_jit
 def boundary_after(network: Network, rows: Observations) -> Boundary:
     """The boundary of `observe` alone: what only its other results need is not computed."""
     return network.observe(rows, None).boundary
 
 
-@eqx.filter_jit
 def decode(network: Network, z_ext: Float[Array, "steps series d"]) -> Array:
     """Scaled channels."""
     return network.decode(z_ext)
 
 
-@eqx.filter_jit
 def roll_out(
     network: Network, boundary: Boundary, controls: Array, gaps: Array
 ) -> tuple[Rollout, Array]:
@@ -60,35 +55,31 @@ def roll_out(
     return future, network.decode(future.z_ext)
 
 
-@eqx.filter_jit
 def spread_of_rollout(
-    network: Network, boundary: Boundary, controls: Array, gaps: Array, seed: Array, samples: int
+    network: Network, boundary: Boundary, controls: Array, gaps: Array, samples: int
 ) -> Float[Array, "steps series channels"]:
     """How far scaled channels come apart over draws of the state at the boundary and of each step's
     prior.
     """
+    keys = jr.split(jr.key(0), samples)
 
-    def one_series(boundary: Boundary, controls: Array, gaps: Array, seed: Array) -> Array:
+    def one_series(boundary: Boundary, controls: Array, gaps: Array) -> Array:
         def one_draw(key: Array) -> Array:
             key_start, key_steps = jr.split(key)
             future = network.rollout(network.draw(boundary, key_start), controls, gaps, key_steps)
             return network.decode(future.z_ext)
 
-        return _spread(jax.vmap(one_draw)(jr.split(jr.key(seed), samples)))
+        return _spread(jax.vmap(one_draw)(keys))
 
-    series = gaps.shape[1]
-    seeds = jnp.full(series, seed)
-    return jax.vmap(one_series, in_axes=(0, 1, 1, 0), out_axes=1)(boundary, controls, gaps, seeds)
+    return jax.vmap(one_series, in_axes=(0, 1, 1), out_axes=1)(boundary, controls, gaps)
 
 
-@eqx.filter_jit
-def spread_of_unknowns(network: Network, rows: Observations, seed: Array, samples: int) -> Array:
+def spread_of_unknowns(network: Network, rows: Observations, samples: int) -> Array:
     """Standard deviation of theta at each row over draws of the states."""
-    keys = jr.split(jr.key(seed), samples)
+    keys = jr.split(jr.key(0), samples)
     return _spread(jax.vmap(lambda key: network.observe(rows, key).theta)(keys))
 
 
-@eqx.filter_jit
 def advance_rows(network: Network, z_ext: Array, theta: Array, drive: Drive) -> Array:
     """States a gap after (or before, if negative) given ones, all as one flat batch."""
     return jax.vmap(network.unit.advance)(z_ext, theta, drive)

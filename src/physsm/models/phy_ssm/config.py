@@ -13,15 +13,18 @@ from physsm.training.optimiser import OptimiserSettings
 
 Preset = Literal["default", "paper"]
 
+# A slip of the finger, or a hostile model file, must not ask for more memory than there is.
+_WIDEST, _DEEPEST = 2048, 32
+
 
 class Stack(BaseModel):
     """An S5 stack. A `width` of None means that of its input, as in the paper's unit."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    width: int | None = Field(default=32, ge=1)
-    states: int = Field(default=32, ge=2, multiple_of=2)
-    depth: int = Field(default=2, ge=1)
+    width: int | None = Field(default=32, ge=1, le=_WIDEST)
+    states: int = Field(default=32, ge=2, le=_WIDEST, multiple_of=2)
+    depth: int = Field(default=2, ge=1, le=_DEEPEST)
 
 
 class Perceptron(BaseModel):
@@ -29,8 +32,8 @@ class Perceptron(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    width: int = Field(default=64, ge=1)
-    layers: int = Field(default=2, ge=0)
+    width: int = Field(default=64, ge=1, le=_WIDEST)
+    layers: int = Field(default=2, ge=0, le=_DEEPEST)
 
 
 class Config(BaseModel):
@@ -71,18 +74,18 @@ class Config(BaseModel):
     encoder: Stack = Stack(width=32, states=32, depth=3)
     encoder_perceptron: Perceptron = Perceptron(width=64, layers=2)
     decoder_perceptron: Perceptron = Perceptron(width=64, layers=2)
-    latent: int | None = Field(default=None, ge=1)
+    latent: int | None = Field(default=None, ge=1, le=_WIDEST)
     unit: Stack = Stack(width=32, states=32, depth=2)
     assimilate: bool = True
     unknown_network: Literal["s5", "mlp"] = "s5"
-    unknown_hidden: int = Field(default=32, ge=1)
+    unknown_hidden: int = Field(default=32, ge=1, le=_WIDEST)
     discretisation: Discretisation = "zoh"
     skip: Skip = "raw"
     physical_units: bool = True
     ground_states: bool = True
     control_hold: Literal["start", "mean"] = "start"
     correct: bool = True
-    substeps: int = Field(default=2, ge=1)
+    substeps: int = Field(default=2, ge=1, le=100)
     relift: bool = True
     hide: float = Field(default=0.1, ge=0, lt=1)
     beta: float = Field(default=1e-3, ge=0)
@@ -91,7 +94,7 @@ class Config(BaseModel):
     surprise: float = Field(default=1.0, ge=0)
     anneal: float = Field(default=0.2, ge=0, le=1)
     curriculum: float = Field(default=0.5, ge=0, le=1)
-    samples: int = Field(default=64, ge=2)
+    samples: int = Field(default=64, ge=2, le=10_000)
     training: TrainingSettings = TrainingSettings()
 
 

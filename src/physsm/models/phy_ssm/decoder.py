@@ -5,7 +5,8 @@ from __future__ import annotations
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
+from numpy.random import Generator
 
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.plan import Plan
@@ -18,10 +19,10 @@ class Decoder(eqx.Module):
     perceptron: MLP | None
     plan: Plan = eqx.field(static=True)
 
-    def __init__(self, plan: Plan, config: Config, extended: int, key: PRNGKeyArray):
+    def __init__(self, plan: Plan, config: Config, extended: int, rng: Generator):
         self.plan = plan
         free, last = sum(state < 0 for state in plan.grounded), config.decoder_perceptron
-        self.perceptron = MLP(extended, last.width, last.layers, free, key) if free else None
+        self.perceptron = MLP(extended, last.width, last.layers, free, rng) if free else None
 
     def __call__(self, centred: Float[Array, "*steps d"]) -> Float[Array, "*steps channels"]:
         """Scaled channels of extended states, which come without their means."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
+from numpy.random import Generator
 
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.plan import Plan
@@ -28,12 +28,11 @@ class RowNetwork(eqx.Module):
     stack: S5Stack
     posterior_head: Dense
 
-    def __init__(self, inputs: int, outputs: int, gain: float, config: Config, key: PRNGKeyArray):
-        keys = jr.split(key, 3)
+    def __init__(self, inputs: int, outputs: int, gain: float, config: Config, rng: Generator):
         width, first = config.encoder.width or 32, config.encoder_perceptron
-        self.perceptron = MLP(inputs, first.width, first.layers, width, keys[0])
-        self.stack = make_stack(config.encoder, width, config, keys[1])
-        self.posterior_head = Dense(width, outputs, keys[2], gain)
+        self.perceptron = MLP(inputs, first.width, first.layers, width, rng)
+        self.stack = make_stack(config.encoder, width, config, rng)
+        self.posterior_head = Dense(width, outputs, rng, gain)
 
 
 class Encoder(eqx.Module):
@@ -62,9 +61,8 @@ class Encoder(eqx.Module):
         *,
         is_state: bool,
         is_filtered: bool,
-        key: PRNGKeyArray,
+        rng: Generator,
     ):
-        keys = jr.split(key, 2)
         self.plan, self.physical_units = plan, config.physical_units
         self.is_state, self.is_filtered = is_state, is_filtered
         self.latent = latent
@@ -73,9 +71,9 @@ class Encoder(eqx.Module):
         width = config.encoder.width or 32
         is_idle = is_filtered and bool((plan.channel_of_state >= 0).all())
         gain = _SMALL if is_filtered else 1.0
-        self.network = None if is_idle else RowNetwork(inputs, 2 * latent, gain, config, keys[0])
+        self.network = None if is_idle else RowNetwork(inputs, 2 * latent, gain, config, rng)
         has_head = per_series > 0 and not is_filtered
-        self.series_head = Dense(width, per_series, keys[1], gain=0.1) if has_head else None
+        self.series_head = Dense(width, per_series, rng, gain=0.1) if has_head else None
 
     def start(self, dtype: jnp.dtype) -> Float[Array, "depth states"]:
         """The states of the stack before the first row."""

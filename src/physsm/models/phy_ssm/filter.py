@@ -15,6 +15,7 @@ from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.values import Observations
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.gaussian import Gaussian
+from physsm.nn.initial import parameter
 
 _LEAST_STD, _MOST_STD = 1e-4, 10.0  # of a filtered state, scaled
 _START_STD = 2.0  # of a state before its first row, scaled
@@ -46,9 +47,9 @@ class Filter(eqx.Module):
 
     def __init__(self, plan: Plan, per_series: int):
         self.plan = plan
-        self.log_noise = jnp.full(len(plan.state_scale), np.log(_START_NOISE))
-        self.log_error = jnp.full(len(plan.state_scale), np.log(_START_ERROR))
-        self.log_apart = jnp.zeros(per_series)
+        self.log_noise = parameter(np.full(len(plan.state_scale), np.log(_START_NOISE)))
+        self.log_error = parameter(np.full(len(plan.state_scale), np.log(_START_ERROR)))
+        self.log_apart = parameter(np.zeros(per_series))
 
     def start_covariance(self) -> Float[Array, "q q"]:
         """Before the first row."""

@@ -10,10 +10,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
-from jaxtyping import Array
 
 from physsm._values import Forecast, Panel, Query, Unknowns
 from physsm.data.window import (
@@ -37,13 +34,14 @@ from physsm.models.phy_ssm import compute
 from physsm.models.phy_ssm.certainty import std_of_constants
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.future import plan_steps
+from physsm.models.phy_ssm.kept import Kept
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.stability import instabilities
 from physsm.models.phy_ssm.stream import Stream, as_history, next_row
 from physsm.models.phy_ssm.task import long_enough_windows
 from physsm.models.phy_ssm.terms import limits
-from physsm.models.phy_ssm.values import Boundary, Drive, Observations, in_precision
+from physsm.models.phy_ssm.values import Boundary, Drive, Observations
 from physsm.physics.system import System
 from physsm.training.checkpoint import named_arrays, restore_arrays
 from physsm.training.loop import Result
@@ -127,7 +125,7 @@ class FittedLatent(AbstractFitted):
     # The interface of all forecasters.
 
     def _predict(self, history: Panel, query: Query, wants_spread: bool) -> Prediction:
-        boundary = compute.boundary_after(self.network, self._rows(history))
+        boundary = self._kept(compute.boundary_after, self._rows(history))
         return self._continue(boundary, history, query, wants_spread)
 
     def _continue(
@@ -139,18 +137,17 @@ class FittedLatent(AbstractFitted):
         length = compute.rounded_up(len(steps.gaps))
         gaps = self._array(compute.padded_steps(steps.gaps / self.plan.time_scale, length))
         controls = self._array(compute.padded_steps(steps.controls, length))
-        future, channels = compute.roll_out(self.network, boundary, controls, gaps)
+        future, channels = self._kept(compute.roll_out, boundary, controls, gaps)
         series = np.arange(len(history))[:, None]
         mean = self.plan.unscale(np.asarray(channels)[steps.rows, series])
         spread = np.zeros_like(mean)
         if wants_spread:
-            draws = compute.spread_of_rollout(
-                self.network,
+            draws = self._kept(
+                compute.spread_of_rollout,
                 boundary,
                 controls,
                 gaps,
-                jnp.asarray(0),
-                self.network.config.samples,
+                samples=self.network.config.samples,
             )
             latent = np.asarray(draws)[steps.rows, series]
             total = np.sqrt(latent**2 + np.array(self.noise) ** 2) + _SMALLEST_SPREAD
@@ -165,7 +162,7 @@ class FittedLatent(AbstractFitted):
 
     def _one_step(self, history: Panel) -> Prediction:
         observed = self._observe(history)
-        predicted = np.asarray(compute.decode(self.network, observed.predicted))
+        predicted = np.asarray(self._kept(compute.decode, observed.predicted))
         mean = self._from_right(self.plan.unscale(predicted), history, first=1)
         spread = np.broadcast_to(
             np.array(self.noise) * np.array(self.plan.channel_scale), mean.shape
@@ -202,7 +199,7 @@ class FittedLatent(AbstractFitted):
         forwards = np.where(share == 0, z_before, forwards)
         backwards = np.where(share == 1, z_after, backwards)
         mixed = (1 - share) * forwards + share * backwards
-        channels = np.asarray(compute.decode(self.network, self._array(mixed)))
+        channels = np.asarray(self._kept(compute.decode, self._array(mixed)))
         mean = self.plan.unscale(channels)
         states, _ = self._physical(mixed, theta_before)
         lengths = panel.lengths if times is None else np.full(len(panel), wanted.shape[1])
@@ -222,10 +219,10 @@ class FittedLatent(AbstractFitted):
             return super().unknowns(history)
         panel = self.check(history)
         rows = self._rows(panel)
-        observed = compute.observe(self.network, rows)
+        observed = self._kept(compute.observe, rows)
         std = observed.theta_std
         if self.network.filter is None:
-            std = compute.spread_of_unknowns(self.network, rows, jnp.asarray(0), 32)
+            std = self._kept(compute.spread_of_unknowns, rows, samples=32)
         return Unknowns(
             names=tuple(unknown.name for unknown in self.system.unknowns),
             ids=panel.ids,
@@ -263,6 +260,10 @@ class FittedLatent(AbstractFitted):
         return self._as_forecast(history, query.times, query.lengths, prediction, coverage)
 
     @cached_property
+    def _kept(self) -> Kept:
+        return Kept(self.network)
+
+    @cached_property
     def _update(self) -> Callable[[Boundary, Observations], Boundary]:
         return compute.compiled_update(self.network)
 
@@ -291,8 +292,8 @@ class FittedLatent(AbstractFitted):
         text = description["physics"]
         system = None if text is None else System.parse(text)
         plan = Plan.from_json(description["plan"])
-        shapes = eqx.filter_eval_shape(Network, system, plan, config, jr.key(0))
-        network = restore_arrays(shapes, stored.arrays, Path(stored.source) / "model.safetensors")
+        fresh = Network(system, plan, config, seed=0)
+        network = restore_arrays(fresh, stored.arrays, Path(stored.source) / "model.safetensors")
         return cls(
             system,
             network,
@@ -311,13 +312,10 @@ class FittedLatent(AbstractFitted):
 
     def _rows(self, panel: Panel) -> Observations:
         batch = self._batch(panel)
-        return in_precision(
-            Observations(batch.last, batch.seen, batch.controls, batch.gaps),  # type: ignore[arg-type]
-            self.network.dtype,
-        )
+        return Observations(*map(self._array, (batch.last, batch.seen, batch.controls, batch.gaps)))
 
     def _observe(self, panel: Panel):
-        return compute.observe(self.network, self._rows(panel))
+        return self._kept(compute.observe, self._rows(panel))
 
     def _from_right(self, steps: np.ndarray, panel: Panel, first: int = 0) -> np.ndarray:
         """Time-major rows that end together → series first, rows that begin together."""
@@ -340,7 +338,7 @@ class FittedLatent(AbstractFitted):
             self._array(leaf.reshape(gaps.size, *leaf.shape[2:]))
             for leaf in (z_ext, theta, u, u_next, gaps / self.plan.time_scale)
         )
-        after = compute.advance_rows(self.network, z, theta, Drive(u, u_next, gaps))  # type: ignore[arg-type]
+        after = self._kept(compute.advance_rows, z, theta, Drive(u, u_next, gaps))  # type: ignore[arg-type]
         return np.asarray(after).reshape(z_ext.shape)
 
     def _physical(
@@ -365,5 +363,6 @@ class FittedLatent(AbstractFitted):
                     lower[channel], upper[channel] = least[state], greatest[state]
         return lower, upper
 
-    def _array(self, array: np.ndarray) -> Array:
-        return jnp.asarray(array, self.network.dtype)
+    def _array(self, array: np.ndarray) -> Any:
+        """For a program, which takes NumPy's arrays faster than JAX would make its own of them."""
+        return np.asarray(array, self.network.dtype)

@@ -6,9 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, cast, final
 
-import equinox as eqx
-import jax.random as jr
-
 from physsm._arguments import LARGEST_SEED, whole_number
 from physsm._errors import ConfigError
 from physsm._values import Panel
@@ -76,8 +73,7 @@ class LatentForecaster(AbstractForecaster):
         plan = data_plan(panel, self.config.hide > 0, self.config.physical_units)
         if self.system is not None:
             plan = physics_plan(plan, self.system, panel, self.config.ground_states)
-        # As one program: dozens of small ones would take seconds to compile.
-        network = eqx.filter_jit(Network)(self.system, plan, self.config, jr.key(seed))
+        network = Network(self.system, plan, self.config, seed)
         task = make_task(network, plan.scale(panel), plan.scale(held_out), sizes, self.config)
         place = None if folder is None else Path(folder)
         result = run_training(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
+from numpy.random import Generator
 
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.stacks import make_stack
-from physsm.models.phy_ssm.values import Drive
+from physsm.models.phy_ssm.values import Drive, Features
 from physsm.nn.discretise import Discrete
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.s5 import S5Stack
@@ -30,19 +30,18 @@ class FreeUnit(eqx.Module):
     plan: Plan = eqx.field(static=True)
     latent: int = eqx.field(static=True)
 
-    def __init__(self, plan: Plan, config: Config, key: PRNGKeyArray):
-        key_in, key_network, key_out = jr.split(key, 3)
+    def __init__(self, plan: Plan, config: Config, rng: Generator):
         self.plan = plan
         self.latent = config.latent or len(plan.channels)
         width, m = config.unit.width or self.latent, len(plan.controls)
-        self.inputs = Dense(self.latent + m, width, key_in)
-        self.network = make_stack(config.unit, width, config, key_network)
+        self.inputs = Dense(self.latent + m, width, rng)
+        self.network = make_stack(config.unit, width, config, rng)
         self.outputs = MLP(
             width + m + 1,
             config.unknown_hidden,
             1,
             self.latent,
-            key_out,
+            rng,
             activation="gelu",
             last_gain=0.1,
         )
@@ -84,11 +83,11 @@ class FreeUnit(eqx.Module):
         z_ext: Float[Array, "steps *batch n"],
         u: Float[Array, "steps *batch controls"],
         gaps: Float[Array, " steps *batch"],
-    ) -> tuple[Float[Array, "steps *batch width"], Float[Array, "*batch depth states"]]:
-        """Outputs of the stack at all rows from the first on, and its states after them."""
+    ) -> Features:
+        """Outputs of the stack at all rows from the first on."""
         start = self.network.start(*gaps.shape[1:])
         outputs, states = self.network(self._joined(z_ext, u), gaps, start)
-        return outputs, jnp.moveaxis(states, 0, -2)
+        return Features(outputs, outputs[-1], jnp.moveaxis(states, 0, -2))
 
     def discrete(self, gaps: Float[Array, "*shape"]) -> Discrete:
         """What `feature_step` needs to know of gaps; for many of them at once, before a loop."""

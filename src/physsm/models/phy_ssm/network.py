@@ -31,6 +31,7 @@ from physsm.models.phy_ssm.values import (
     Observed,
     Rollout,
 )
+from physsm.nn.cholesky import cholesky
 from physsm.nn.discretise import Discrete
 from physsm.nn.gaussian import Gaussian, gaussian, sample
 from physsm.nn.lean_scan import lean_scan
@@ -52,13 +53,14 @@ class Network(eqx.Module):
     plan: Plan = eqx.field(static=True)
     config: Config = eqx.field(static=True)
 
-    def __init__(self, system: System | None, plan: Plan, config: Config, key: PRNGKeyArray):
-        key_encoder, key_state, key_unit, key_prior, key_decoder = jr.split(key, 5)
+    def __init__(self, system: System | None, plan: Plan, config: Config, seed: int):
+        rng = np.random.default_rng(seed)
+        for_encoder, for_state, for_unit, for_prior, for_decoder = rng.spawn(5)
         self.plan, self.config = plan, config
         if system is None:
-            self.unit = FreeUnit(plan, config, key_unit)
+            self.unit = FreeUnit(plan, config, for_unit)
         else:
-            self.unit = PhysicsUnit(system, plan, config, key_unit)
+            self.unit = PhysicsUnit(system, plan, config, for_unit)
         has_map = system is not None and config.latent is not None
         is_state = system is not None and not has_map
         filters = is_state and config.assimilate
@@ -71,18 +73,24 @@ class Network(eqx.Module):
             per_series,
             is_state=is_state,
             is_filtered=filters,
-            key=key_encoder,
+            rng=for_encoder,
         )
         self.filter = Filter(plan, per_series) if filters else None
-        self.to_state = Dense(latent, self.unit.size, key_state) if has_map else None
+        self.to_state = Dense(latent, self.unit.size, for_state) if has_map else None
         extended = self.unit.size if system is None else len(system.names)
-        self.prior_head = None if filters else Dense(extended, 2 * latent, key_prior)
-        self.decoder = Decoder(plan, config, extended, key_decoder)
+        self.prior_head = None if filters else Dense(extended, 2 * latent, for_prior)
+        self.decoder = Decoder(plan, config, extended, for_decoder)
 
     @property
     def dtype(self) -> jnp.dtype:
         """The precision of the parameters."""
         return self.unit.dtype
+
+    @property
+    def identity(self) -> str:
+        """All but its parameters: networks with the same are built the same."""
+        text = self.unit.system.text if isinstance(self.unit, PhysicsUnit) else None
+        return repr((text, self.plan, self.config))
 
     # The observed part.
 
@@ -93,17 +101,17 @@ class Network(eqx.Module):
             return self._filtered(rows, inferred, encoder_states)
         axes = rows.gaps.ndim
         z_ext = _mapped(self.unit.extend, axes)(self._states(inferred.posterior, key))
-        features, unit_states = self.unit.features(z_ext, rows.controls, rows.gaps)
-        theta = _mapped(self.unit.theta, axes)(features, inferred.series_terms)
+        features = self.unit.features(z_ext, rows.controls, rows.gaps)
+        theta = _mapped(self.unit.theta, axes)(features.rows, inferred.series_terms)
         drive = Drive(rows.controls[:-1], rows.controls[1:], rows.gaps[1:])
         predicted = _mapped(self.unit.advance, axes)(z_ext[:-1], theta[:-1], drive)
         posterior, terms = jax.tree.map(lambda leaf: leaf[-1], inferred)
         boundary = Boundary(
             encoder_states,
-            unit_states,
+            features.carry,
             posterior,
             z_ext[-1],
-            features[-1],
+            features.last,
             terms,
             rows.controls[-1],
             *self._unfiltered(*rows.gaps.shape[1:]),
@@ -247,8 +255,7 @@ class Network(eqx.Module):
             return boundary._replace(z_ext=z_ext)
         size = self.unit.size
         mean = jnp.concatenate([boundary.z_ext[:size], boundary.series_terms])
-        jitter = 1e-9 * jnp.eye(len(mean), dtype=mean.dtype)
-        root = jnp.linalg.cholesky(boundary.covariance + jitter)
+        root = cholesky(boundary.covariance)
         drawn = mean + root @ jr.normal(key, mean.shape, mean.dtype)
         return boundary._replace(z_ext=self.unit.extend(drawn[:size]), series_terms=drawn[size:])
 

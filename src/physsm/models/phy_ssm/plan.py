@@ -154,7 +154,7 @@ def _scale_velocities(
 ) -> None:
     """A state v that is not measured but is known to be x' of a measured x has the size of x'."""
     zeros = np.zeros(len(system.names))
-    known = np.asarray(system.A_known(zeros, np.zeros(len(system.controls))))
+    known = np.asarray(jax.jit(system.A_known)(zeros, np.zeros(len(system.controls))))
     for channel, x in enumerate(grounded):
         if x < 0:
             continue
@@ -185,7 +185,7 @@ def _extended_scale(system: System, scale: np.ndarray, offset: np.ndarray) -> np
     states = (offset + draws) * scale
     for i, bounds in enumerate(system.state_bounds):
         states[:, i] = np.clip(states[:, i], *_limits(bounds))
-    lifted = np.abs(np.asarray(jax.vmap(system.lift)(states)))[:, len(scale) :]
+    lifted = np.abs(np.asarray(jax.jit(jax.vmap(system.lift))(states)))[:, len(scale) :]
     usual = np.median(np.where(np.isfinite(lifted), lifted, 1.0), axis=0)
     return np.concatenate([scale, np.where(usual > 1e-12, usual, 1.0)])
 
@@ -211,7 +211,7 @@ def _unknown_sizes(system: System, plan: Plan, extended: np.ndarray) -> np.ndarr
     if not unknowns:
         return np.zeros(0)
     z_ext, u = np.asarray(extended), controls.reshape(-1)
-    jacobian = jax.jacfwd(lambda theta: system.assemble(theta, z_ext, u))
+    jacobian = jax.jit(jax.jacfwd(lambda theta: system.assemble(theta, z_ext, u)))
     dA, dB = jacobian(np.zeros(unknowns))
     columns = np.concatenate([extended, controls])
     effect = np.abs(np.concatenate([np.asarray(dA), np.asarray(dB)], axis=1))

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Array
 
@@ -21,6 +20,7 @@ from physsm.data.window import (
     windows,
 )
 from physsm.models.phy_ssm.config import Config
+from physsm.models.phy_ssm.kept import Kept
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.objective import losses, objective
 from physsm.training.loop import Task
@@ -41,26 +41,27 @@ def make_task(
         for part in islice(shuffled_batches(chosen, size, generator), per_epoch):
             yield gather(train, part, sizes.context, sizes.horizon, 1.0, hide)
 
-    @eqx.filter_jit
-    def reconstruction(network: Network, batch: Batch) -> Array:
-        return losses(network, batch, sizes.context, None).reconstruction
-
     held_out_windows = long_enough_windows(
         held_out, replace(sizes, stride=sizes.horizon), "validation"
     )
     parts = list(_even_parts(held_out_windows, 64))
 
     def validate(network: Network) -> float:
-        values = [
-            float(reconstruction(network, gather(held_out, p, sizes.context, sizes.horizon, 1.0)))
-            for p in parts
-        ]
+        kept, values = Kept(network), []
+        for part in parts:
+            batch = gather(held_out, part, sizes.context, sizes.horizon, 1.0)
+            values.append(float(kept(_reconstruction, batch, context=sizes.context)))
         return float(np.average(values, weights=[part.number for part in parts]))
 
     def loss(params: Network, batch: Batch, key: Array, progress: Array) -> Array:
         return objective(params, batch, sizes.context, key, progress)
 
-    return Task(network, loss, batches, per_epoch, validate)
+    identity = f"objective {sizes.context} {network.identity}"
+    return Task(network, loss, batches, per_epoch, validate, identity)
+
+
+def _reconstruction(network: Network, batch: Batch, context: int) -> Array:
+    return losses(network, batch, context, None).reconstruction
 
 
 def long_enough_windows(panel: Panel, sizes: Sizes, what: str) -> Windows:

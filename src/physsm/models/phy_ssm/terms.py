@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from physsm.models.phy_ssm.plan import Plan
+from physsm.nn.initial import parameter
 from physsm.physics.bounds import Bounds
 from physsm.physics.constrain import from_bounded, to_bounded
 from physsm.physics.system import System
@@ -25,8 +27,8 @@ def of_kind(system: System, kind: str) -> tuple[int, ...]:
 def starts(system: System, plan: Plan) -> Float[Array, " unknowns"]:
     """The unknowns before training, unbounded."""
     bounds = _scaled_bounds(system, plan)
-    near = jnp.asarray(np.array([_start(one) for one in bounds]), jnp.result_type(float))
-    return from_bounded(near, bounds)
+    near = parameter(np.array([_start(one) for one in bounds]))
+    return jax.jit(lambda near: from_bounded(near, bounds))(near)
 
 
 def in_physical_units(

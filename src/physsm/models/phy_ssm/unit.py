@@ -12,15 +12,15 @@ from collections.abc import Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
+from numpy.random import Generator
 
 from physsm.models.phy_ssm import terms
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.stacks import make_stack
-from physsm.models.phy_ssm.values import Drive
+from physsm.models.phy_ssm.values import Drive, Features
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.discretise import Discrete
 from physsm.nn.mlp import MLP, Dense
@@ -45,8 +45,7 @@ class PhysicsUnit(eqx.Module):
     plan: Plan = eqx.field(static=True)
     config: Config = eqx.field(static=True)
 
-    def __init__(self, system: System, plan: Plan, config: Config, key: PRNGKeyArray):
-        key_control, key_network, key_head = jr.split(key, 3)
+    def __init__(self, system: System, plan: Plan, config: Config, rng: Generator):
         self.system, self.plan, self.config = system, plan, config
         self.constants = terms.starts(system, plan)
         d, m, varying = len(system.names), len(plan.controls), len(self.varying)
@@ -55,20 +54,20 @@ class PhysicsUnit(eqx.Module):
         if not varying:
             return
         if config.unit.width is not None:
-            self.control_map = Dense(d + m, width, key_control)
+            self.control_map = Dense(d + m, width, rng)
         elif m:
             hidden = config.encoder.width or width
-            self.control_map = MLP(m, hidden, 1, width, key_control, activation="softplus")
+            self.control_map = MLP(m, hidden, 1, width, rng, activation="softplus")
         if config.unknown_network == "s5":
-            self.network = make_stack(config.unit, width, config, key_network)
+            self.network = make_stack(config.unit, width, config, rng)
         else:
-            self.network = MLP(width, width, config.unit.depth, width, key_network)
+            self.network = MLP(width, width, config.unit.depth, width, rng)
         self.head = MLP(
             width,
             config.unknown_hidden,
             1,
             varying,
-            key_head,
+            rng,
             activation="softplus",
             last_gain=0.01,
         )
@@ -120,21 +119,20 @@ class PhysicsUnit(eqx.Module):
         z_ext: Float[Array, "steps *batch d"],
         u: Float[Array, "steps *batch controls"],
         gaps: Float[Array, " steps *batch"],
-    ) -> tuple[Float[Array, "steps *batch varying"], Float[Array, "*batch depth states"]]:
-        """The raw terms of the varying unknowns at all rows from the first on, and the S5 states
-        after them.
-        """
+    ) -> Features:
+        """The raw terms of the varying unknowns at all rows from the first on."""
         batch = gaps.shape[1:]
         carry = jnp.zeros((*batch, 0, 0), z_ext.dtype)
         if self.network is None:
-            return jnp.zeros((*gaps.shape, 0), z_ext.dtype), carry
+            nothing = jnp.zeros((*gaps.shape, 0), z_ext.dtype)
+            return Features(nothing, nothing[-1], carry)
         hidden = self._inputs(z_ext, u)
         if isinstance(self.network, S5Stack):
             hidden, states = self.network(hidden, gaps, self.network.start(*batch))
             carry = jnp.moveaxis(states, 0, -2)
         else:
             hidden = self.network(hidden)
-        return self._head()(hidden), carry
+        return Features(self._head()(hidden), self._head()(hidden[-1]), carry)
 
     def discrete(self, gaps: Float[Array, "*shape"]) -> Discrete | None:
         """What `feature_step` needs to know of gaps; for many of them at once, before a loop."""

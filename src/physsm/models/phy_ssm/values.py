@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from physsm._programs import serialisable
 from physsm.nn.gaussian import Gaussian
 
 
@@ -38,6 +39,16 @@ class Drive(NamedTuple):
     u: Float[Array, "*steps controls"]
     u_next: Float[Array, "*steps controls"]
     gap: Float[Array, "*steps"]
+
+
+class Features(NamedTuple):
+    """What a unit's network says at all rows and, computed apart, at the last: a forecast needs no
+    other. `carry` are the states of its S5 stack after the last row.
+    """
+
+    rows: Float[Array, "steps *batch features"]
+    last: Float[Array, "*batch features"]
+    carry: Float[Array, "*batch depth states"]
 
 
 class Boundary(NamedTuple):
@@ -78,6 +89,9 @@ class Rollout(NamedTuple):
 
     z_ext: Float[Array, "steps d"]
     theta: Float[Array, "steps features"]
+
+
+serialisable(Gaussian, Boundary, Observed, Rollout)
 
 
 def in_precision(tree: Any, dtype: jnp.dtype) -> Any:
