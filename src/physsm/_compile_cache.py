@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
 def use_compile_cache(folder: str | Path | None = None) -> Path:
     """Keep compiled programs in a folder, by default physsm's part of the user's cache folder."""
+    # Best called before JAX is imported: else XLA warns of each program that it reads back, at
+    # length, and on the very machine that compiled it.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import jax
     import platformdirs
 

@@ -89,6 +89,9 @@ def desk(tmp_path_factory) -> Desk:
 def run(desk) -> Path:
     result = desk.run(*desk.fit_arguments("run", "--json"))
     assert result.returncode == 0, result.stderr
+    lines = [line for line in result.stderr.splitlines() if line.startswith("fitting phy_ssm ")]
+    assert len(lines) == 11  # the first step, and each tenth
+    assert "loss" in lines[-1]
     content = json.loads(result.stdout)
     assert [row["model"] for row in content["rows"]] == ["phy_ssm", "repeat_last", "line", "arx"]
     assert [row["name"] for row in content["unknowns"]] == ["k", "c"]

@@ -1,4 +1,6 @@
-"""A progress bar for training: loss, rate, time left. It goes to standard error."""
+"""The progress of a training: loss, rate, time left. It goes to standard error: to a terminal as a
+bar, into a file or pipe as a few lines.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,10 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def training_bar(label: str) -> Iterator[Callable[[Standing], None]]:
-    """A bar that `report` of a fit can be given; nothing is drawn into files and pipes."""
+    """A bar that `report` of a fit can be given."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda _: None
+        yield _lines(label, console)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -34,6 +36,21 @@ def training_bar(label: str) -> Iterator[Callable[[Standing], None]]:
                 bar.update(task, completed=now.step, total=now.steps, state=_state(now))
 
         yield report
+
+
+def _lines(label: str, console: Console) -> Callable[[Standing], None]:
+    """A line after the first step and after each tenth of all steps."""
+    said = -1
+
+    def report(now: Standing) -> None:
+        nonlocal said
+        tenth = 10 * now.step // max(now.steps, 1)
+        if now.step and tenth > said:
+            said = tenth
+            with contextlib.suppress(OSError):  # a reader that is gone must not end a training
+                console.print(f"{label} {now.step}/{now.steps}  {_state(now)}", soft_wrap=True)
+
+    return report
 
 
 def _state(now: Standing) -> str:

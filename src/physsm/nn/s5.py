@@ -162,7 +162,7 @@ class S5Block(eqx.Module):
 def _run_block(block: S5Block, x: Array, gaps: Array, state: Array) -> tuple[Array, Array]:
     """A block on a sequence. Of its inner results only the states are kept for the gradient; all
     others, many times as large as its input, are computed again, which takes less time than to
-    write and read them.
+    write and read them. Derivatives go backwards only: `jax.jvp` refuses.
     """
     y, states = block.run(x, gaps, state)
     return y, states[-1]
