@@ -133,11 +133,15 @@ class AbstractFitted(abc.ABC):
         prediction = self._one_step(panel)
         return self._as_forecast(panel, panel.times, panel.lengths, prediction, coverage)
 
-    def interpolate(self, history: Any, *, times: Any = None) -> Forecast:
-        """Values between the rows: here along straight lines between measurements.
+    def interpolate(
+        self, history: Any, *, times: Any = None, coverage: float | None = 0.9
+    ) -> Forecast:
+        """Values inside the history: here along straight lines between measurements, without
+        intervals.
 
         `times` as in `forecast`, inside the history; by default the history's own rows.
         """
+        check_coverage(coverage)
         panel = self.check(history)
         wanted = inside_times(panel, times)
         mean = np.full((*wanted.shape, len(panel.channels)), np.nan)
@@ -188,11 +192,13 @@ class AbstractFitted(abc.ABC):
         lengths: np.ndarray,
         prediction: Prediction,
         coverage: float | None,
+        calibration: Calibration | None = None,
     ) -> Forecast:
+        """With the calibration of forecasts, or another one."""
         nothing = np.full_like(prediction.mean, np.nan)
         reach = nothing
         if coverage is not None:
-            reach = self.calibration.factor(coverage) * prediction.spread
+            reach = (calibration or self.calibration).factor(coverage) * prediction.spread
         state_names, unknown_names = self._physics_names()
         lower, upper = self._limits()
         return Forecast(

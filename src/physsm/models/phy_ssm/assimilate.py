@@ -18,15 +18,17 @@ def predict(
     covariance: Float[Array, "q q"],
     transition: Callable[[Array], Array],
     noise: Float[Array, " q"],
-) -> tuple[Float[Array, " q"], Float[Array, "q q"]]:
-    """Mean and covariance after a transition that adds noise of the given variances."""
+) -> tuple[Float[Array, " q"], Float[Array, "q q"], Float[Array, "q q"]]:
+    """Mean and covariance after a transition that adds noise of the given variances, and the slope
+    of the transition.
+    """
 
     def with_value(state: Array) -> tuple[Array, Array]:
         after = transition(state)
         return after, after
 
     jacobian, after = jax.jacfwd(with_value, has_aux=True)(mean)
-    return after, _symmetric(jacobian @ covariance @ jacobian.T) + jnp.diag(noise)
+    return after, _symmetric(jacobian @ covariance @ jacobian.T) + jnp.diag(noise), jacobian
 
 
 def correct(

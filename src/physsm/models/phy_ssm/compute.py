@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.values import (
+    Beliefs,
     Boundary,
     Drive,
     Observations,
@@ -40,6 +41,17 @@ def observe(network: Network, rows: Observations) -> Observed:
 def boundary_after(network: Network, rows: Observations) -> Boundary:
     """The boundary of `observe` alone: what only its other results need is not computed."""
     return network.observe(rows, None).boundary
+
+
+def beliefs(network: Network, rows: Observations) -> Beliefs:
+    """What the filter holds of each row of many series."""
+    return network.beliefs(rows)
+
+
+def decode_states(network: Network, z: Float[Array, "series steps n"]) -> tuple[Array, Array]:
+    """Extended states and scaled channels of states."""
+    z_ext = jax.vmap(jax.vmap(network.unit.extend))(z)
+    return z_ext, network.decode(z_ext)
 
 
 def decode(network: Network, z_ext: Float[Array, "steps series d"]) -> Array:

@@ -67,12 +67,14 @@ class Filter(eqx.Module):
         transition: Callable[[Array], Array],
         gap: Float[Array, ""],
         is_started: Float[Array, ""],
-    ) -> Belief:
-        """The belief about a row before it is read; about the first row, what is usual."""
-        mean, covariance = predict(*before, transition, self.noise(gap))
+    ) -> tuple[Belief, Float[Array, "q q"]]:
+        """The belief about a row before it is read (about the first row, what is usual), and the
+        slope of the transition.
+        """
+        mean, covariance, slope = predict(*before, transition, self.noise(gap))
         mean = jnp.where(is_started > 0, mean, before.mean)
         covariance = jnp.where(is_started > 0, covariance, before.covariance)
-        return Belief(mean, within(covariance, _LEAST_STD, _MOST_STD))
+        return Belief(mean, within(covariance, _LEAST_STD, _MOST_STD)), slope
 
     def corrected(self, prior: Belief, row: Observations, encoded: Gaussian) -> Belief:
         """The belief after a row, given what the encoder says of its states."""
@@ -87,7 +89,7 @@ class Filter(eqx.Module):
         place = self.plan.channel_of_state
         shown = row.seen[place.clip(0)]
         counts = jnp.where(place >= 0, shown, jnp.ones_like(shown))
-        return counts / jnp.where(place >= 0, self._error(), std**2 + _SMALLEST_VARIANCE)
+        return counts / jnp.where(place >= 0, self.error(), std**2 + _SMALLEST_VARIANCE)
 
     def surprise(
         self,
@@ -108,9 +110,9 @@ class Filter(eqx.Module):
         grounded = np.array(self.plan.grounded)
         channels = np.flatnonzero(grounded >= 0)
         states = grounded[channels]
-        errors = on_last_axis(self._error()[states], prior.std)
+        errors = on_last_axis(self.error()[states], prior.std)
         return channels, prior.std[..., states] ** 2 + errors
 
-    def _error(self) -> Array:
-        """Variances of measurements."""
+    def error(self) -> Float[Array, " n"]:
+        """Variances of measurements of the states, scaled."""
         return jnp.exp(2 * self.log_error) + _SMALLEST_VARIANCE

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physsm._values import Forecast, Panel, Query, Unknowns
+from physsm._values import Forecast, Panel, Query, Series, Unknowns
 from physsm.data.window import (
     Batch,
     Sizes,
@@ -27,7 +27,7 @@ from physsm.models._base import (
     inside_times,
     read_config,
 )
-from physsm.models._calibration import Calibration, calibrate
+from physsm.models._calibration import Calibration, calibrate, uncalibrated
 from physsm.models._future import make_query
 from physsm.models._stored import Interface, Stored
 from physsm.models.phy_ssm import compute
@@ -37,6 +37,7 @@ from physsm.models.phy_ssm.future import plan_steps
 from physsm.models.phy_ssm.kept import Kept
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.plan import Plan
+from physsm.models.phy_ssm.smooth import smooth, with_rows_at
 from physsm.models.phy_ssm.stability import instabilities
 from physsm.models.phy_ssm.stream import Stream, as_history, next_row
 from physsm.models.phy_ssm.task import long_enough_windows
@@ -169,14 +170,51 @@ class FittedLatent(AbstractFitted):
         )
         return Prediction(mean, np.array(spread))
 
-    def interpolate(self, history: Any, *, times: Any = None) -> Forecast:
-        """Values inside the history: at its rows the inferred states, between two rows a mean of
-        the step forwards from the one and backwards from the other, weighted by nearness.
+    def interpolate(
+        self, history: Any, *, times: Any = None, coverage: float | None = 0.9
+    ) -> Forecast:
+        """Values inside the history, given all of its measurements: at its rows and between them
+        by a smoother, which goes back over what the filter has found. Intervals are for what a
+        measurement there would show.
 
-        Nothing of this looks at the measurements after the later row.
+        Without a filter (preset `paper`): at rows the inferred states, between two rows a mean of
+        the step forwards from the one and backwards from the other, weighted by nearness.
         """
+        check_coverage(coverage)
         panel = self.check(history)
         wanted = inside_times(panel, times)
+        inside = self._between if self.network.filter is None else self._smoothed
+        lengths = panel.lengths if times is None else np.full(len(panel), wanted.shape[1])
+        gaussian = uncalibrated(len(panel.channels))  # the calibration is that of forecasts
+        return self._as_forecast(panel, wanted, lengths, inside(panel, wanted), coverage, gaussian)
+
+    def _smoothed(self, panel: Panel, wanted: np.ndarray) -> Prediction:
+        assert self.network.filter is not None
+        longer, place = with_rows_at(panel, wanted, self._controls_at)
+        mean, covariance = smooth(self._kept(compute.beliefs, self._rows(longer)))
+        series, size = np.arange(len(panel))[:, None], self.network.unit.size
+        z = self._from_right(mean, longer)[series, place, :size]
+        variance = np.diagonal(covariance, axis1=-2, axis2=-1)
+        variance = self._from_right(variance, longer)[series, place, :size]
+        z_ext, channels = self._kept(compute.decode_states, self._array(z))
+        spread = np.broadcast_to(np.array(self.noise), np.shape(channels)).copy()
+        error = np.asarray(self.network.filter.error())
+        for channel, state in enumerate(self.plan.grounded):
+            if state >= 0:
+                spread[..., channel] = np.sqrt(variance[..., state].clip(0) + error[state])
+        spread = spread * np.array(self.plan.channel_scale)
+        states, _ = self._physical(np.asarray(z_ext), np.zeros(0))
+        return Prediction(self.plan.unscale(np.asarray(channels)), spread, states, None)
+
+    def _controls_at(self, one: Series, times: np.ndarray) -> np.ndarray:
+        """Controls between two rows, as the unit takes them to be."""
+        row = np.searchsorted(one.times, times, side="right") - 1
+        if self.network.config.control_hold == "start":
+            return one.controls[row]
+        columns = [np.interp(times, one.times, column) for column in one.controls.T]
+        return np.array(columns).reshape(one.controls.shape[1], len(times)).T
+
+    def _between(self, panel: Panel, wanted: np.ndarray) -> Prediction:
         observed = self._observe(panel)
         z_ext = self._from_right(np.asarray(observed.z_ext), panel)
         theta = self._from_right(np.asarray(observed.theta), panel)
@@ -190,8 +228,7 @@ class FittedLatent(AbstractFitted):
         before, after = panel.times[series, place], panel.times[series, place + 1]
         share = ((wanted - before) / (after - before))[..., None]
         u = panel.controls[series, place]
-        u_after = panel.controls[series, place + 1]
-        u_at = u if self.network.config.control_hold == "start" else u + share * (u_after - u)
+        u_at = np.stack([self._controls_at(*pair) for pair in zip(panel, wanted, strict=True)])
         z_before, z_after = z_ext[series, place], z_ext[series, place + 1]
         theta_before, theta_after = theta[series, place], theta[series, place + 1]
         forwards = self._advance(z_before, theta_before, u, u_at, wanted - before)
@@ -202,12 +239,10 @@ class FittedLatent(AbstractFitted):
         channels = np.asarray(self._kept(compute.decode, self._array(mixed)))
         mean = self.plan.unscale(channels)
         states, _ = self._physical(mixed, theta_before)
-        lengths = panel.lengths if times is None else np.full(len(panel), wanted.shape[1])
         spread = np.broadcast_to(
             np.array(self.noise) * np.array(self.plan.channel_scale), mean.shape
         )
-        prediction = Prediction(mean, np.array(spread), states, None)
-        return self._as_forecast(panel, wanted, lengths, prediction, 0.9)
+        return Prediction(mean, np.array(spread), states, None)
 
     def unknowns(self, history: Any) -> Unknowns:
         """The learned terms at each row of the history, in physical units.

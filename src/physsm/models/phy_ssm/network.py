@@ -24,6 +24,7 @@ from physsm.models.phy_ssm.free_unit import FreeUnit
 from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.unit import PhysicsUnit
 from physsm.models.phy_ssm.values import (
+    Beliefs,
     Boundary,
     Drive,
     Inferred,
@@ -96,9 +97,9 @@ class Network(eqx.Module):
 
     def observe(self, rows: Observations, key: PRNGKeyArray | None) -> Observed:
         """Infer the states of all rows and predict each next row; means if there is no key."""
-        inferred, encoder_states = self.encoder(rows)
         if self.filter is not None:
-            return self._filtered(rows, inferred, encoder_states)
+            return self._filtered(rows)
+        inferred, encoder_states = self.encoder(rows)
         axes = rows.gaps.ndim
         z_ext = _mapped(self.unit.extend, axes)(self._states(inferred.posterior, key))
         features = self.unit.features(z_ext, rows.controls, rows.gaps)
@@ -156,7 +157,7 @@ class Network(eqx.Module):
         inferred, encoder_states = self.encoder.step(row, before.encoder)
         discrete = self.unit.discrete(row.gaps)
         if self.filter is not None:
-            after, _ = self._filter_row(self.filter, before, row, inferred, discrete)
+            after, *_ = self._filter_row(self.filter, before, row, inferred, discrete)
             return after._replace(encoder=encoder_states)
         z_ext = self.unit.extend(self._states(inferred.posterior, None))
         features, unit_states = self.unit.feature_step(z_ext, row.controls, discrete, before.unit)
@@ -175,29 +176,55 @@ class Network(eqx.Module):
         """The last two fields of a boundary without a filter."""
         return jnp.zeros((*batch, 0, 0), self.dtype), jnp.ones(batch, self.dtype)
 
-    def _filtered(self, rows: Observations, inferred: Inferred, encoder_states: Array) -> Observed:
+    def beliefs(self, rows: Observations) -> Beliefs:
+        """What the filter holds of each row."""
+        assert self.filter is not None
+        learned = self.filter
+
+        def seen(row: Observations, after: Boundary, prior: Belief, slope: Array) -> Beliefs:
+            mean = jnp.concatenate([after.z_ext[: self.unit.size], after.series_terms])
+            noise = learned.noise(row.gaps)
+            return Beliefs(mean, after.covariance, prior.mean, slope, noise)
+
+        return self._run_filter(rows, seen)[1]
+
+    def _filtered(self, rows: Observations) -> Observed:
         """The observed part by a filter that goes from row to row."""
+        size = self.unit.size
+
+        def seen(row: Observations, after: Boundary, prior: Belief, slope: Array):
+            theta, theta_std = self._theta_with_std(after)
+            predicted = Gaussian(prior.mean[:size], prior.std(size))
+            return after.posterior, after.z_ext, theta, theta_std, predicted
+
+        end, (posterior, z_ext, theta, theta_std, prior) = self._run_filter(rows, seen)
+        prior = jax.tree.map(lambda leaf: leaf[1:], prior)
+        predicted = _mapped(self.unit.extend, rows.gaps.ndim)(prior.mean)
+        return Observed(posterior, z_ext, theta, theta_std, predicted, prior, end)
+
+    def _run_filter(
+        self, rows: Observations, seen: Callable[[Observations, Boundary, Belief, Array], Any]
+    ) -> tuple[Boundary, Any]:
+        """The boundary after all rows, and what `seen` makes of each: of the row, the boundary
+        after it, what was believed before it, and the slope of the transition to it.
+        """
         assert self.filter is not None
         learned, axes, batch = self.filter, rows.gaps.ndim, rows.gaps.shape[1:]
+        inferred, encoder_states = self.encoder(rows)
 
         def one_row(
             before: Boundary, row: Observations, inferred: Inferred, discrete: Discrete | None
         ):
-            after, prior = self._filter_row(learned, before, row, inferred, discrete)
-            theta, theta_std = self._theta_with_std(after)
-            return after, (after.posterior, after.z_ext, theta, theta_std, prior)
+            after, prior, slope = self._filter_row(learned, before, row, inferred, discrete)
+            return after, seen(row, after, prior, slope)
 
         start = jax.tree.map(
             lambda leaf: jnp.broadcast_to(leaf, (*batch, *leaf.shape)), self.start()
         )
         each = _mapped(one_row, axes - 1)
         inputs = (rows, inferred, self.unit.discrete(rows.gaps))
-        end, seen = lean_scan(lambda before, now: each(before, *now), start, inputs)
-        posterior, z_ext, theta, theta_std, prior = seen
-        prior = jax.tree.map(lambda leaf: leaf[1:], prior)
-        predicted = _mapped(self.unit.extend, axes)(prior.mean)
-        end = end._replace(encoder=encoder_states)
-        return Observed(posterior, z_ext, theta, theta_std, predicted, prior, end)
+        end, kept = lean_scan(lambda before, now: each(before, *now), start, inputs)
+        return end._replace(encoder=encoder_states), kept
 
     def _filter_row(
         self,
@@ -206,8 +233,10 @@ class Network(eqx.Module):
         row: Observations,
         inferred: Inferred,
         discrete: Discrete | None,
-    ) -> tuple[Boundary, Gaussian]:
-        """One row of the filter, and its prediction. A row with a gap of zero changes nothing."""
+    ) -> tuple[Boundary, Belief, Array]:
+        """One row of the filter, what was believed before it, and the slope of the transition. A
+        row with a gap of zero changes nothing.
+        """
         size = self.unit.size
         drive = Drive(before.control, row.controls, row.gaps)
 
@@ -217,7 +246,7 @@ class Network(eqx.Module):
             return jnp.concatenate([after[:size], state[size:]])
 
         state = jnp.concatenate([before.z_ext[:size], before.series_terms])
-        prior = learned.predicted(
+        prior, slope = learned.predicted(
             Belief(state, before.covariance), transition, row.gaps, before.is_started
         )
         belief = learned.corrected(prior, row, inferred.posterior)
@@ -236,7 +265,7 @@ class Network(eqx.Module):
         )
         is_row = row.gaps > 0
         after = jax.tree.map(lambda new, old: jnp.where(is_row, new, old), after, before)
-        return after, Gaussian(prior.mean[:size], prior.std(size))
+        return after, prior, slope
 
     def _theta_with_std(self, boundary: Boundary) -> tuple[Array, Array]:
         """The unknowns, and their std from that of the series terms, to first order."""

@@ -84,6 +84,18 @@ class Observed(NamedTuple):
     boundary: Boundary
 
 
+class Beliefs(NamedTuple):
+    """What the filter holds of each row: mean and covariance of states and series terms after it,
+    the mean as predicted before it, and slope and noise of the transition that led to it.
+    """
+
+    mean: Float[Array, "steps *batch q"]
+    covariance: Float[Array, "steps *batch q q"]
+    predicted: Float[Array, "steps *batch q"]
+    slope: Float[Array, "steps *batch q q"]
+    noise: Float[Array, "steps *batch q"]
+
+
 class Rollout(NamedTuple):
     """The future: extended states, and the unknowns that led from each to the next."""
 
@@ -91,7 +103,7 @@ class Rollout(NamedTuple):
     theta: Float[Array, "steps features"]
 
 
-serialisable(Gaussian, Boundary, Observed, Rollout)
+serialisable(Gaussian, Boundary, Observed, Beliefs, Rollout)
 
 
 def in_precision(tree: Any, dtype: jnp.dtype) -> Any:
