@@ -49,7 +49,8 @@ class Program:
         self._find(*jax.tree.flatten(arguments))
 
     def _find(self, leaves: list[Any], structure: Any) -> Callable[..., Any]:
-        key = (self._identity, structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves))
+        shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+        key = (self._identity, structure, shapes, jax.config.jax_enable_x64)  # type: ignore[attr-defined]
         run = self._compiled.get(key)
         if run is None:
             run = self._compiled[key] = self._compile(leaves, structure)

@@ -24,6 +24,8 @@ from physsm.models.phy_ssm.values import (
     Rollout,
 )
 
+_DRAWS_OF_UNKNOWNS = 32
+
 
 def rounded_up(steps: int) -> int:
     """The next of 16, 32, 48, and so on; above 256, multiples of at most a sixteenth."""
@@ -86,9 +88,9 @@ def spread_of_rollout(
     return jax.vmap(one_series, in_axes=(0, 1, 1), out_axes=1)(boundary, controls, gaps)
 
 
-def spread_of_unknowns(network: Network, rows: Observations, samples: int) -> Array:
+def spread_of_unknowns(network: Network, rows: Observations) -> Array:
     """Standard deviation of theta at each row over draws of the states."""
-    keys = jr.split(jr.key(0), samples)
+    keys = jr.split(jr.key(0), _DRAWS_OF_UNKNOWNS)
     return _spread(jax.vmap(lambda key: network.observe(rows, key).theta)(keys))
 
 

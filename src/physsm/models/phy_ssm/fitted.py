@@ -12,13 +12,10 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from physsm._values import Forecast, Panel, Query, Series, Unknowns
+from physsm._values import Forecast, Panel, Query, Unknowns
 from physsm.data.window import (
-    Batch,
     Sizes,
     cut_windows,
-    gather,
-    whole_series,
 )
 from physsm.models._base import (
     AbstractFitted,
@@ -34,15 +31,15 @@ from physsm.models.phy_ssm import compute
 from physsm.models.phy_ssm.certainty import std_of_constants
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.future import plan_steps
-from physsm.models.phy_ssm.kept import Kept
+from physsm.models.phy_ssm.inside import values_inside
 from physsm.models.phy_ssm.network import Network
+from physsm.models.phy_ssm.on_panels import OnPanels, series_first
 from physsm.models.phy_ssm.plan import Plan
-from physsm.models.phy_ssm.smooth import smooth, with_rows_at
 from physsm.models.phy_ssm.stability import instabilities
 from physsm.models.phy_ssm.stream import Stream, as_history, next_row
 from physsm.models.phy_ssm.task import long_enough_windows
 from physsm.models.phy_ssm.terms import limits
-from physsm.models.phy_ssm.values import Boundary, Drive, Observations
+from physsm.models.phy_ssm.values import Boundary, Observations
 from physsm.physics.system import System
 from physsm.training.checkpoint import named_arrays, restore_arrays
 from physsm.training.loop import Result
@@ -106,7 +103,7 @@ class FittedLatent(AbstractFitted):
         if self.system is None:
             return self
         used = np.linspace(0, len(train) - 1, min(len(train), _MOST_SERIES)).astype(int)
-        std = std_of_constants(self.network, self._batch(train.select(used)))
+        std = std_of_constants(self.network, self._on_panels.batch(train.select(used)))
         share = train.lengths[used].sum() / train.lengths.sum()
         return self._with(constants_std=tuple(float(x) for x in std * np.sqrt(share)))
 
@@ -126,24 +123,25 @@ class FittedLatent(AbstractFitted):
     # The interface of all forecasters.
 
     def _predict(self, history: Panel, query: Query, wants_spread: bool) -> Prediction:
-        boundary = self._kept(compute.boundary_after, self._rows(history))
+        boundary = self._on_panels.over(compute.boundary_after, history)
         return self._continue(boundary, history, query, wants_spread)
 
     def _continue(
         self, boundary: Boundary, history: Panel, query: Query, wants_spread: bool
     ) -> Prediction:
+        network = self._on_panels
         longest = max(self.plan.largest_gap, 1.0) * self.plan.time_scale
         holds_start = self.network.config.control_hold == "start"
         steps = plan_steps(history, query, longest, holds_start)
         length = compute.rounded_up(len(steps.gaps))
-        gaps = self._array(compute.padded_steps(steps.gaps / self.plan.time_scale, length))
-        controls = self._array(compute.padded_steps(steps.controls, length))
-        future, channels = self._kept(compute.roll_out, boundary, controls, gaps)
+        gaps = network.array(compute.padded_steps(steps.gaps / self.plan.time_scale, length))
+        controls = network.array(compute.padded_steps(steps.controls, length))
+        future, channels = network.run(compute.roll_out, boundary, controls, gaps)
         series = np.arange(len(history))[:, None]
-        mean = self.plan.unscale(np.asarray(channels)[steps.rows, series])
+        mean = network.in_units(np.asarray(channels)[steps.rows, series])
         spread = np.zeros_like(mean)
         if wants_spread:
-            draws = self._kept(
+            draws = network.run(
                 compute.spread_of_rollout,
                 boundary,
                 controls,
@@ -154,17 +152,16 @@ class FittedLatent(AbstractFitted):
             total = np.sqrt(latent**2 + np.array(self.noise) ** 2) + _SMALLEST_SPREAD
             spread = total * np.array(self.plan.channel_scale)
         reached = np.asarray(future.z_ext)[steps.rows, series]
-        states, theta = self._physical(
-            reached,
-            np.asarray(future.theta)[steps.rows, series],
-        )
+        theta = None
+        if self.system is not None:
+            theta = np.asarray(future.theta)[steps.rows, series]
         warnings = instabilities(self.system, self.plan, history, query, reached)
-        return Prediction(mean, spread, states, theta, warnings)
+        return Prediction(mean, spread, network.states(reached), theta, warnings)
 
     def _one_step(self, history: Panel) -> Prediction:
-        observed = self._observe(history)
-        predicted = np.asarray(self._kept(compute.decode, observed.predicted))
-        mean = self._from_right(self.plan.unscale(predicted), history, first=1)
+        observed = self._on_panels.over(compute.observe, history)
+        predicted = self._on_panels.run(compute.decode, observed.predicted)
+        mean = series_first(self._on_panels.in_units(predicted), history, first=1)
         spread = np.broadcast_to(
             np.array(self.noise) * np.array(self.plan.channel_scale), mean.shape
         )
@@ -183,66 +180,10 @@ class FittedLatent(AbstractFitted):
         check_coverage(coverage)
         panel = self.check(history)
         wanted = inside_times(panel, times)
-        inside = self._between if self.network.filter is None else self._smoothed
+        prediction = values_inside(self._on_panels, panel, wanted, self.noise)
         lengths = panel.lengths if times is None else np.full(len(panel), wanted.shape[1])
         gaussian = uncalibrated(len(panel.channels))  # the calibration is that of forecasts
-        return self._as_forecast(panel, wanted, lengths, inside(panel, wanted), coverage, gaussian)
-
-    def _smoothed(self, panel: Panel, wanted: np.ndarray) -> Prediction:
-        assert self.network.filter is not None
-        longer, place = with_rows_at(panel, wanted, self._controls_at)
-        mean, covariance = smooth(self._kept(compute.beliefs, self._rows(longer)))
-        series, size = np.arange(len(panel))[:, None], self.network.unit.size
-        z = self._from_right(mean, longer)[series, place, :size]
-        variance = np.diagonal(covariance, axis1=-2, axis2=-1)
-        variance = self._from_right(variance, longer)[series, place, :size]
-        z_ext, channels = self._kept(compute.decode_states, self._array(z))
-        spread = np.broadcast_to(np.array(self.noise), np.shape(channels)).copy()
-        error = np.asarray(self.network.filter.error())
-        for channel, state in enumerate(self.plan.grounded):
-            if state >= 0:
-                spread[..., channel] = np.sqrt(variance[..., state].clip(0) + error[state])
-        spread = spread * np.array(self.plan.channel_scale)
-        states, _ = self._physical(np.asarray(z_ext), np.zeros(0))
-        return Prediction(self.plan.unscale(np.asarray(channels)), spread, states, None)
-
-    def _controls_at(self, one: Series, times: np.ndarray) -> np.ndarray:
-        """Controls between two rows, as the unit takes them to be."""
-        row = np.searchsorted(one.times, times, side="right") - 1
-        if self.network.config.control_hold == "start":
-            return one.controls[row]
-        columns = [np.interp(times, one.times, column) for column in one.controls.T]
-        return np.array(columns).reshape(one.controls.shape[1], len(times)).T
-
-    def _between(self, panel: Panel, wanted: np.ndarray) -> Prediction:
-        observed = self._observe(panel)
-        z_ext = self._from_right(np.asarray(observed.z_ext), panel)
-        theta = self._from_right(np.asarray(observed.theta), panel)
-        place = np.stack(
-            [
-                np.clip(np.searchsorted(one.times, at, side="right") - 1, 0, len(one.times) - 2)
-                for one, at in zip(panel, wanted, strict=True)
-            ]
-        )
-        series = np.arange(len(panel))[:, None]
-        before, after = panel.times[series, place], panel.times[series, place + 1]
-        share = ((wanted - before) / (after - before))[..., None]
-        u = panel.controls[series, place]
-        u_at = np.stack([self._controls_at(*pair) for pair in zip(panel, wanted, strict=True)])
-        z_before, z_after = z_ext[series, place], z_ext[series, place + 1]
-        theta_before, theta_after = theta[series, place], theta[series, place + 1]
-        forwards = self._advance(z_before, theta_before, u, u_at, wanted - before)
-        backwards = self._advance(z_after, theta_after, u_at, u_at, wanted - after)
-        forwards = np.where(share == 0, z_before, forwards)
-        backwards = np.where(share == 1, z_after, backwards)
-        mixed = (1 - share) * forwards + share * backwards
-        channels = np.asarray(self._kept(compute.decode, self._array(mixed)))
-        mean = self.plan.unscale(channels)
-        states, _ = self._physical(mixed, theta_before)
-        spread = np.broadcast_to(
-            np.array(self.noise) * np.array(self.plan.channel_scale), mean.shape
-        )
-        return Prediction(mean, np.array(spread), states, None)
+        return self._as_forecast(panel, wanted, lengths, prediction, coverage, gaussian)
 
     def unknowns(self, history: Any) -> Unknowns:
         """The learned terms at each row of the history, in physical units.
@@ -253,18 +194,17 @@ class FittedLatent(AbstractFitted):
         if self.system is None:
             return super().unknowns(history)
         panel = self.check(history)
-        rows = self._rows(panel)
-        observed = self._kept(compute.observe, rows)
+        observed = self._on_panels.over(compute.observe, panel)
         std = observed.theta_std
         if self.network.filter is None:
-            std = self._kept(compute.spread_of_unknowns, rows, samples=32)
+            std = self._on_panels.over(compute.spread_of_unknowns, panel)
         return Unknowns(
             names=tuple(unknown.name for unknown in self.system.unknowns),
             ids=panel.ids,
             times=panel.times,
             lengths=panel.lengths,
-            mean=self._from_right(np.asarray(observed.theta), panel),
-            std=np.hypot(self._from_right(np.asarray(std), panel), np.array(self.constants_std)),
+            mean=series_first(observed.theta, panel),
+            std=np.hypot(series_first(std, panel), np.array(self.constants_std)),
         )
 
     # Streams.
@@ -295,8 +235,8 @@ class FittedLatent(AbstractFitted):
         return self._as_forecast(history, query.times, query.lengths, prediction, coverage)
 
     @cached_property
-    def _kept(self) -> Kept:
-        return Kept(self.network)
+    def _on_panels(self) -> OnPanels:
+        return OnPanels(self.network)
 
     @cached_property
     def _update(self) -> Callable[[Boundary, Observations], Boundary]:
@@ -341,49 +281,6 @@ class FittedLatent(AbstractFitted):
 
     # Parts.
 
-    def _batch(self, panel: Panel) -> Batch:
-        length = compute.rounded_up(int(panel.lengths.max()))
-        return gather(self.plan.scale(panel), whole_series(panel, 0), length, 0, 1.0)
-
-    def _rows(self, panel: Panel) -> Observations:
-        batch = self._batch(panel)
-        return Observations(*map(self._array, (batch.last, batch.seen, batch.controls, batch.gaps)))
-
-    def _observe(self, panel: Panel):
-        return self._kept(compute.observe, self._rows(panel))
-
-    def _from_right(self, steps: np.ndarray, panel: Panel, first: int = 0) -> np.ndarray:
-        """Time-major rows that end together → series first, rows that begin together."""
-        rows = np.arange(panel.times.shape[1])[None, :] - first
-        place = rows + len(steps) - (panel.lengths[:, None] - first)
-        found = steps[np.clip(place, 0, len(steps) - 1), np.arange(len(panel))[:, None]]
-        inside = (rows >= 0) & (rows < panel.lengths[:, None] - first)
-        return np.where(inside[..., None], found, np.nan)
-
-    def _advance(
-        self,
-        z_ext: np.ndarray,
-        theta: np.ndarray,
-        u: np.ndarray,
-        u_next: np.ndarray,
-        gaps: np.ndarray,
-    ) -> np.ndarray:
-        """States (series, rows, d) after a gap each, in the table's unit of time."""
-        z, theta, u, u_next, gaps = (  # type: ignore[assignment]
-            self._array(leaf.reshape(gaps.size, *leaf.shape[2:]))
-            for leaf in (z_ext, theta, u, u_next, gaps / self.plan.time_scale)
-        )
-        after = self._kept(compute.advance_rows, z, theta, Drive(u, u_next, gaps))  # type: ignore[arg-type]
-        return np.asarray(after).reshape(z_ext.shape)
-
-    def _physical(
-        self, z_ext: np.ndarray, theta: np.ndarray
-    ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        if self.system is None:
-            return None, None
-        count = len(self.system.states)
-        return z_ext[..., :count] * np.array(self.plan.state_scale), theta
-
     def _physics_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if self.system is None:
             return (), ()
@@ -397,7 +294,3 @@ class FittedLatent(AbstractFitted):
                 if state >= 0:
                     lower[channel], upper[channel] = least[state], greatest[state]
         return lower, upper
-
-    def _array(self, array: np.ndarray) -> Any:
-        """For a program, which takes NumPy's arrays faster than JAX would make its own of them."""
-        return np.asarray(array, self.network.dtype)

@@ -1,0 +1,97 @@
+"""Values inside a history, at its rows and between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from physsm._values import Panel
+from physsm.models._base import Prediction
+from physsm.models.phy_ssm import compute
+from physsm.models.phy_ssm.on_panels import OnPanels, series_first
+from physsm.models.phy_ssm.smooth import smooth, with_rows_at
+from physsm.models.phy_ssm.values import Drive
+
+
+def values_inside(
+    network: OnPanels,
+    panel: Panel,
+    wanted: Float[np.ndarray, "series steps"],
+    noise: Sequence[float],
+) -> Prediction:
+    """By a smoother where there is a filter, else between inferred states; `noise` is the scaled
+    spread of what no filter accounts for.
+    """
+    find = _between if network.network.filter is None else _smoothed
+    z_ext, channels, spread = find(network, panel, wanted, np.array(noise))
+    spread = spread * np.array(network.plan.channel_scale)
+    return Prediction(network.in_units(channels), spread, network.states(z_ext), None)
+
+
+Found = tuple[np.ndarray, np.ndarray, np.ndarray]  # extended states, scaled channels, their spread
+
+
+def _smoothed(network: OnPanels, panel: Panel, wanted: np.ndarray, noise: np.ndarray) -> Found:
+    """Given all measurements of the series; a wanted time becomes a row without measurements."""
+    learned = network.network.filter
+    assert learned is not None
+    longer, place = with_rows_at(panel, wanted, network.controls_at)
+    mean, covariance = smooth(network.over(compute.beliefs, longer))
+    at, size = (np.arange(len(panel))[:, None], place), network.network.unit.size
+    z = series_first(mean[..., :size], longer)[at]
+    variance = series_first(np.diagonal(covariance, axis1=-2, axis2=-1), longer)[at]
+    found = network.run(compute.decode_states, network.array(z))
+    z_ext, channels = (np.asarray(part) for part in found)
+    spread = np.broadcast_to(noise, channels.shape).copy()
+    error = np.asarray(learned.error())
+    for channel, state in enumerate(network.plan.grounded):
+        if state >= 0:
+            spread[..., channel] = np.sqrt(variance[..., state].clip(0) + error[state])
+    return z_ext, channels, spread
+
+
+def _between(network: OnPanels, panel: Panel, wanted: np.ndarray, noise: np.ndarray) -> Found:
+    """At rows the inferred states; between two rows a mean of the step forwards from the one and
+    backwards from the other, weighted by nearness.
+    """
+    observed = network.over(compute.observe, panel)
+    place = np.stack(
+        [
+            np.clip(np.searchsorted(one.times, at, side="right") - 1, 0, len(one.times) - 2)
+            for one, at in zip(panel, wanted, strict=True)
+        ]
+    )
+    series = np.arange(len(panel))[:, None]
+    before, after = panel.times[series, place], panel.times[series, place + 1]
+    share = ((wanted - before) / (after - before))[..., None]
+    u = panel.controls[series, place]
+    u_at = np.stack([network.controls_at(*pair) for pair in zip(panel, wanted, strict=True)])
+    z_ext, theta = series_first(observed.z_ext, panel), series_first(observed.theta, panel)
+    z_before, z_after = z_ext[series, place], z_ext[series, place + 1]
+    forwards = _advance(network, z_before, theta[series, place], u, u_at, wanted - before)
+    backwards = _advance(network, z_after, theta[series, place + 1], u_at, u_at, wanted - after)
+    forwards = np.where(share == 0, z_before, forwards)
+    backwards = np.where(share == 1, z_after, backwards)
+    mixed = (1 - share) * forwards + share * backwards
+    channels = np.asarray(network.run(compute.decode, network.array(mixed)))
+    return mixed, channels, np.broadcast_to(noise, channels.shape)
+
+
+def _advance(
+    network: OnPanels,
+    z_ext: np.ndarray,
+    theta: np.ndarray,
+    u: np.ndarray,
+    u_next: np.ndarray,
+    gaps: np.ndarray,
+) -> np.ndarray:
+    """States (series, rows, d) after a gap each, in the table's unit of time."""
+    flat = (
+        network.array(leaf.reshape(gaps.size, *leaf.shape[2:]))
+        for leaf in (z_ext, theta, u, u_next, gaps / network.plan.time_scale)
+    )
+    z, theta, u, u_next, gaps = flat
+    after = network.run(compute.advance_rows, z, theta, Drive(u, u_next, gaps))  # type: ignore[arg-type]
+    return np.asarray(after).reshape(z_ext.shape)
