@@ -154,7 +154,7 @@ def test_figures_are_labelled_and_their_text_is_text():
         "Measurements and forecast of series s19: theta, omega",
         "Unknown terms over time in series s07: c",
         "Unknown terms over time in series s19: c",
-        "Training and validation loss; the best step is 800",
+        "Training loss and validation error; the best step is 800",
     ]
     for label in labels:
         assert f"<title>{label}</title>" in page

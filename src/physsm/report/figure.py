@@ -46,7 +46,7 @@ from physsm.report.svg import drawing, inline_svg
 MAX_PANELS = 6
 _MAX_POINTS = 1500  # about two for each pixel of a panel's width
 
-_PANEL, _CURVE = 108.0, 170.0  # heights in points
+_PANEL = 108.0  # its height in points
 
 
 class Drawing(NamedTuple):
@@ -99,26 +99,33 @@ def unknowns_figure(example: Example, time_label: str, name: str) -> Drawing:
 
 
 def training_figure(training: TrainingPart, name: str) -> Drawing:
-    """The loss over the steps, with the best step marked."""
-    curve = training["curve"]
-    loss = _curve_values(curve, "loss")
-    validation = _curve_values(curve, "validation")
+    """Training loss and validation error over the steps, with the best step marked. They are
+    different things, so each has a panel and a scale of its own.
+    """
+    curves = {
+        "training loss": (_curve_values(training["curve"], "loss"), FORECAST),
+        "validation error": (_curve_values(training["curve"], "validation"), VALIDATION),
+    }
     best = _array([training["best_step"]])
+    steps = np.concatenate([best, *(at for (at, _), _ in curves.values())])
     with drawing():
-        figure, (axes,) = new_stack(1, _CURVE)
-        _plot_line(axes, *loss, color=FORECAST, linewidth=1.1)
-        _plot_line(axes, *validation, color=VALIDATION, linewidth=1.3, marker="o", markersize=2.5)
-        limit_times(axes, np.concatenate([loss[0], validation[0], best]))
-        power = scale_losses(axes, np.concatenate([loss[1], validation[1]]))
+        figure, stack = new_stack(len(curves), _PANEL)
+        for axes, (title, (curve, color)) in zip(stack, curves.items(), strict=True):
+            _plot_line(axes, *curve, color=color, linewidth=1.3, marker="o", markersize=2.5)
+            limit_times(axes, steps)
+            power = scale_losses(axes, curve[1])
+            label_time(axes, "training step" if axes is stack[-1] else "", whole=True)
+            axes.tick_params(labelbottom=axes is stack[-1])
+            if np.isfinite(best[0]):
+                dashes = (0, (3, 2))
+                axes.axvline(best[0], color=BOUNDARY, linewidth=0.8, linestyle=dashes, zorder=1)
+            set_title(axes, title, None, power, above=best[0] if axes is stack[0] else math.nan)
         if np.isfinite(best[0]):
-            axes.axvline(best[0], color=BOUNDARY, linewidth=0.8, linestyle=(0, (3, 2)), zorder=1)
-            left, right = axes.get_xlim()
+            left, right = stack[0].get_xlim()
             side = "right" if best[0] > (left + right) / 2 else "left"
-            write_above(axes, best[0], f"best step: {training['best_step']}", side)
-        label_time(axes, "training step", whole=True)
-        set_title(axes, "loss", None, power, above=best[0])
-        place([axes], _CURVE)
-        label = f"Training and validation loss; the best step is {training['best_step']}"
+            write_above(stack[0], best[0], f"best step: {training['best_step']}", side)
+        place(stack, _PANEL)
+        label = f"Training loss and validation error; the best step is {training['best_step']}"
         return Drawing(inline_svg(figure, name, label), [])
 
 

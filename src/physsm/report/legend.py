@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from physsm.report.markup import escape
-from physsm.report.palette import BAND_OPACITY, FORECAST, INK, TRUTH_DASH, VALIDATION, LineStyle
+from physsm.report.palette import BAND_OPACITY, FORECAST, INK, TRUTH_DASH, LineStyle
 
 
 def forecast_legend(styles: Mapping[str, LineStyle], coverage: str) -> str:
@@ -25,13 +25,6 @@ def unknowns_legend(coverage: str, has_truth: bool) -> str:
     entries = [_entry(_line(FORECAST, 2.0), "learned"), _entry(_band(), f"{coverage} interval")]
     truth = [_entry(_line(INK, 1.5, TRUTH_DASH), "true value")] if has_truth else []
     return _list(entries + truth)
-
-
-def training_legend(has_validation: bool) -> str:
-    """For `training_figure`."""
-    entries = [_entry(_line(FORECAST, 1.5), "training")]
-    validation = [_entry(_line(VALIDATION, 1.5), "validation")] if has_validation else []
-    return _list(entries + validation)
 
 
 def _list(entries: list[str]) -> str:

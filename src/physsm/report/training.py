@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from physsm.report.contents import TrainingPart
 from physsm.report.figure import training_figure
-from physsm.report.legend import training_legend
 from physsm.report.markup import count, duration
 
 
@@ -24,9 +23,5 @@ def _body(training: TrainingPart | None) -> str:
         text += f" {steps} skipped, because a loss or gradient was not finite."
     if not training["curve"]:
         return f"<p>{text}</p>"
-    has_validation = any(point["validation"] is not None for point in training["curve"])
     drawing = training_figure(training, "training-curve")
-    return (
-        f"<p>{text}</p>\n{training_legend(has_validation)}\n"
-        f"<figure>\n<div class=scroll>{drawing.svg}</div>\n</figure>"
-    )
+    return f"<p>{text}</p>\n<figure>\n<div class=scroll>{drawing.svg}</div>\n</figure>"
