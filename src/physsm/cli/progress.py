@@ -45,7 +45,8 @@ def _lines(label: str, console: Console) -> Callable[[Standing], None]:
     def report(now: Standing) -> None:
         nonlocal said
         tenth = 10 * now.step // max(now.steps, 1)
-        if now.step and tenth > said:
+        has_run = now.seconds > 0  # false when a run is taken up again
+        if has_run and tenth > said:
             said = tenth
             with contextlib.suppress(OSError):  # a reader that is gone must not end a training
                 console.print(f"{label} {now.step}/{now.steps}  {_state(now)}", soft_wrap=True)

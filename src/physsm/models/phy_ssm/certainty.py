@@ -1,14 +1,15 @@
 """How sure the constants of the physics are, given the rest of the model.
 
-With J the slope of a prediction one row ahead in the constants, e its error and s² the variance
-that the filter predicts for it (or, without one, that of all errors), H = sum of J'J/s² is the
-information in the data, and g = sum of J'e/s² the direction in which the constants would predict
-better. An estimate that is fitted by its errors scatters with the covariance H⁻¹ (sum over series
-of g g') H⁻¹, however errors within a series hang together (Ljung, System Identification, 2nd ed.,
-chapter 9; with H instead of the sum in the middle if the errors are independent: the larger of both
-is taken). Two ways off the mark count as errors too: H⁻¹ g, where training ended elsewhere than at
-the best predictions one row ahead, and H⁻¹ (sum of J'd/s²) with d what finer steps of the unit
-would change in a prediction, which the constants have made up for.
+With J the slope of a prediction one row ahead in the constants (and in the means of unknowns that
+vary, which may trade off against them), e its error and s² the variance that the filter predicts
+for it (or, without one, that of all errors), H = sum of J'J/s² is the information in the data, and
+g = sum of J'e/s² the direction in which the constants would predict better. An estimate that is
+fitted by its errors scatters with the covariance H⁻¹ (sum over series of g g') H⁻¹, however errors
+within a series hang together (Ljung, System Identification, 2nd ed., chapter 9; with H instead of
+the sum in the middle if the errors are independent: the larger of both is taken). Two ways off the
+mark count as errors too: H⁻¹ g, where training ended elsewhere than at the best predictions one row
+ahead, and H⁻¹ (sum of J'd/s²) with d what finer steps of the unit would change in a prediction,
+which the constants have made up for.
 """
 
 from __future__ import annotations
@@ -45,15 +46,15 @@ def std_of_constants(network: Network, batch: Any) -> Float[np.ndarray, " unknow
     if len(chosen):
         parts = Kept(network)(_slopes, batch)
         information, scores, by_steps = (np.asarray(part, float) for part in parts)
-        information = information[np.ix_(chosen, chosen)] + np.eye(len(chosen)) / _PRIOR**2
-        scores, covariance = scores[:, chosen], np.linalg.inv(information)
-        away = np.hypot(covariance @ scores.sum(0), covariance @ by_steps[chosen])
+        # Of all unknowns together: the mean of one that varies can make up for a constant.
+        covariance = np.linalg.inv(information + np.eye(len(std)) / _PRIOR**2)
+        away = np.hypot(covariance @ scores.sum(0), covariance @ by_steps)
         centred = scores - scores.mean(0)
         by_series = covariance @ (centred.T @ centred) @ covariance
         variance = np.maximum(np.diagonal(covariance), np.diagonal(by_series)) + away**2
         slope = jax.jacfwd(lambda raw: in_physical_units(unit.system, unit.plan, raw))
         slopes = np.diagonal(np.asarray(slope(unit.constants)))
-        std[chosen] = np.abs(slopes[chosen]) * np.sqrt(variance)
+        std[chosen] = (np.abs(slopes) * np.sqrt(variance))[chosen]
     return std
 
 
