@@ -92,6 +92,18 @@ class Panel:
             layout=layout or Layout(),
         )
 
+    def __repr__(self) -> str:
+        """In one line: how many series and rows, which columns, how much was measured, when."""
+        rows, cells = int(self.lengths.sum()), int(self.lengths.sum()) * len(self.channels)
+        parts = [f"{len(self)} series, {rows} rows", f"channels {', '.join(self.channels)}"]
+        parts += [f"controls {', '.join(self.control_names)}"] if self.control_names else []
+        parts += [f"{self.observed.sum() / cells:.0%} of the cells measured"] if cells else []
+        if rows:
+            origin = self.layout.origin
+            unit = f" {self.layout.time_unit} since {origin}" if origin else ""
+            parts.append(f"times {self.times.min():g} to {self.times.max():g}{unit}")
+        return f"Panel({'; '.join(parts)})"
+
     def __len__(self) -> int:
         return len(self.ids)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -180,8 +180,15 @@ def _keep(
 ) -> Run:
     scores = evaluate(fitted, classical, validation, sizes)
     settings = fitted.describe().get("config", dict(request.settings))
+    used = {name: size for name, size in asdict(sizes).items() if settings.get(name, 0) is None}
     story = make_story(
-        title, fitted, classical, validation, sizes, scores, {**settings, "seed": request.seed}
+        title,
+        fitted,
+        classical,
+        validation,
+        sizes,
+        scores,
+        {**settings, **used, "seed": request.seed},
     )
     for name, row in classical.items():
         save_model(row, folder / "classical" / name)

@@ -39,8 +39,9 @@ def training_bar(label: str) -> Iterator[Callable[[Standing], None]]:
 
 
 def _lines(label: str, console: Console) -> Callable[[Standing], None]:
-    """A line after the first step and after each tenth of all steps."""
+    """A line at the start, after the first step, and after each tenth of all steps."""
     said = -1
+    _print(console, f"{label}: compiling")
 
     def report(now: Standing) -> None:
         nonlocal said
@@ -48,10 +49,15 @@ def _lines(label: str, console: Console) -> Callable[[Standing], None]:
         has_run = now.seconds > 0  # false when a run is taken up again
         if has_run and tenth > said:
             said = tenth
-            with contextlib.suppress(OSError):  # a reader that is gone must not end a training
-                console.print(f"{label} {now.step}/{now.steps}  {_state(now)}", soft_wrap=True)
+            left = (now.seconds - now.compile_seconds) / now.step * (now.steps - now.step)
+            _print(console, f"{label} {now.step}/{now.steps}  {_state(now)}  {left:.0f} s left")
 
     return report
+
+
+def _print(console: Console, line: str) -> None:
+    with contextlib.suppress(OSError):  # a reader that is gone must not end a training
+        console.print(line, soft_wrap=True, highlight=False)
 
 
 def _state(now: Standing) -> str:

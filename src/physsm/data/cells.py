@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from physsm.data.raw import RawTable, first_true
 
-_NOT_MEASURED = ("", "na", "nan", "null")
+_NOT_MEASURED = ("", "na", "n/a", "#n/a", "nan", "null", "none", "-")
 _DECIMAL_COMMA = r"^[+-]?[0-9. ]*,[0-9]+([eE][+-]?[0-9]+)?$"
 _CHANNEL_ADVICE = (
     "leave the cell empty if nothing was measured, or leave the column out by naming the measured "
@@ -20,7 +20,7 @@ _INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 def read_numbers(
     table: RawTable, name: str, advice: str = _CHANNEL_ADVICE
 ) -> Float[np.ndarray, " rows"]:
-    """A column as finite numbers, NaN where the cell is empty, NaN, NA or null.
+    """A column as finite numbers, NaN where the cell is empty or says so (NaN, NA, null, -).
 
     `advice` is for a cell that is neither a number nor empty.
     """

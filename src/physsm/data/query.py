@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from physsm._errors import DataError
+from physsm._errors import DataError, did_you_mean
 from physsm._values import Panel, Query, Series
 from physsm.data.columns import check_column
 from physsm.data.raw import RawTable
@@ -25,8 +25,16 @@ def to_query(data: Any, history: Panel) -> Query:
     least one row, after its last time.
     """
     table, layout = to_raw(data), history.layout
-    for name in (layout.time, *([layout.series] if layout.series else []), *history.control_names):
+    for name in (layout.time, *([layout.series] if layout.series else [])):
         check_column(table, name)
+    advice = "a forecast needs the controls in every row up to its last time"
+    for name in history.control_names:
+        if name not in table.frame.columns:
+            raise table.error(
+                f"the future of the control {name} is not known: there is no such column",
+                column=name,
+                hint=did_you_mean(name, table.frame.columns) or advice,
+            )
     groups = group_rows(table, layout.series)
     times = _read_future_times(table, history)
     check_increasing(table, groups, times, layout.time)
@@ -42,7 +50,6 @@ def to_query(data: Any, history: Panel) -> Query:
                 column=layout.time,
                 hint=f"the history ends at {_last_time(history, k)}; keep later rows only",
             )
-    advice = "controls end too early: a forecast needs them up to its last time"
     controls = read_controls(table, history.control_names, advice)
     series = list(cut_series(groups, times, np.empty((len(times), 0)), controls))
     return _padded([series[place[name]] for name in history.ids], history)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
 from jaxtyping import Float, Int
 
-from physsm._errors import ConfigError
-from physsm._values import TimeUnit
+from physsm._arguments import numbers
+from physsm._errors import ConfigError, DataError
+from physsm._values import Layout, TimeUnit
 from physsm.data.cells import is_text, kind, read_numbers, stripped
 from physsm.data.raw import RawTable, first_true
 
@@ -82,6 +83,34 @@ def to_datetimes(times: Float[np.ndarray, " rows"], origin: str, unit: TimeUnit)
     moments = _parse_origin(origin) + np.rint(times * MICROSECONDS[unit]).astype(np.int64)
     zone = "UTC" if origin.endswith("Z") else None
     return pl.Series(moments).cast(pl.Datetime("us", zone))
+
+
+def as_numbers(values: Any, layout: Layout) -> Float[np.ndarray, "*shape"]:
+    """Times given in Python: numbers, or, where the table has dates, datetimes or ISO 8601 texts.
+
+    Numbers count from the table's origin in its time unit.
+    """
+    try:
+        given = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        return numbers(values, "times")
+    if layout.origin is None or given.dtype.kind in "iuf":
+        return numbers(values, "times")
+    flat = given.reshape(-1)
+    if given.dtype.kind == "M":
+        flat = flat.astype("datetime64[us]")
+    try:
+        column = pl.Series("times", flat if given.dtype.kind == "M" else list(flat))
+    except (TypeError, ValueError, pl.exceptions.PolarsError):
+        raise DataError("the times must be numbers, or all datetimes") from None
+    table = RawTable(pl.DataFrame([column]), np.arange(1, len(column) + 1))
+    moments = read_times(table, "times")
+    if not isinstance(moments, Moments):
+        return moments.reshape(given.shape)
+    if moments.utc != layout.origin.endswith("Z"):
+        here, there = ("an", "none") if moments.utc else ("no", "one")
+        raise DataError(f"the times have {here} offset to UTC, and those of the table have {there}")
+    return moments.since(layout.origin, layout.time_unit).reshape(given.shape)
 
 
 def _check_filled(table: RawTable, name: str) -> None:

@@ -17,10 +17,11 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import BaseModel, ValidationError
 
-from physsm._arguments import number, numbers
+from physsm._arguments import number
 from physsm._errors import ConfigError, DataError, did_you_mean
 from physsm._values import Forecast, Layout, Panel, Query, Unknowns
 from physsm.data.table import to_panel
+from physsm.data.times import as_numbers
 from physsm.data.window import Sizes, default_sizes
 from physsm.models._calibration import Calibration
 from physsm.models._future import make_query
@@ -265,7 +266,7 @@ def inside_times(panel: Panel, times: Any) -> Float[np.ndarray, "series steps"]:
     """Times inside each series' history, checked; its own rows if none are given."""
     if times is None:
         return panel.times
-    wanted = numbers(times, "times")
+    wanted = as_numbers(times, panel.layout)
     if wanted.ndim not in (1, 2) or (wanted.ndim == 2 and len(wanted) != len(panel)):
         raise DataError(
             f"the times have the shape {wanted.shape}; they must be (steps,), or "

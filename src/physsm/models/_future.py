@@ -10,6 +10,7 @@ from physsm._arguments import is_array, numbers, whole_number
 from physsm._errors import DataError
 from physsm._values import Panel, Query
 from physsm.data.query import horizon_query, to_query
+from physsm.data.times import as_numbers
 
 MOST_ROWS = 1_000_000
 
@@ -29,7 +30,7 @@ def make_query(history: Panel, times: Any, horizon: int | None, controls: Any) -
         if controls is not None:
             raise DataError("the controls belong into the columns of the table of times")
         return to_query(times, history)
-    return _from_arrays(history, numbers(times, "times"), controls)
+    return _from_arrays(history, as_numbers(times, history.layout), controls)
 
 
 def _checked(history: Panel, query: Query) -> Query:
@@ -63,7 +64,11 @@ def _from_arrays(history: Panel, times: np.ndarray, controls: Any) -> Query:
     if given.ndim == 2:
         given = np.broadcast_to(given, (series, *given.shape))
     if given.shape != wanted:
-        raise DataError(f"the controls have the shape {given.shape} and must have {wanted}")
+        raise DataError(
+            f"the controls have the shape {given.shape[-2:]} and must have {wanted[1:]}: one row "
+            f"for each time, one column for each of {', '.join(history.control_names)}"
+            + (f"; or {wanted} for the series of the history" if series > 1 else "")
+        )
     if not np.isfinite(given).all():
         raise DataError("the controls must be finite numbers")
     return Query(times, np.array(given), np.full(series, times.shape[1], np.int64))

@@ -58,7 +58,12 @@ def load(folder: Any) -> AbstractFitted:
         raise RunError(f"there is no run folder {source}")
     path = source / "model.json"
     if not path.exists():
-        raise RunError(f"{source} holds no model: there is no model.json in it")
+        is_unfinished = (source / "checkpoints").is_dir()
+        raise RunError(
+            f"{source} holds a run that was not finished: its fit with --resume continues it"
+            if is_unfinished
+            else f"{source} holds no model: there is no model.json in it"
+        )
     content = read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("format"), int):
         raise RunError(f"{path} is not a model of physsm")

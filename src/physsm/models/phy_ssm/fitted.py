@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from physsm._values import Forecast, Panel, Query, Unknowns
+from physsm.data.times import as_numbers
 from physsm.data.window import (
     Sizes,
     cut_windows,
@@ -214,11 +215,14 @@ class FittedLatent(AbstractFitted):
         channels, controls = len(self.plan.channels), len(self.plan.controls)
         return Stream(self.network.start(), None, np.zeros(channels), np.zeros(controls))
 
-    def update(self, stream: Stream, t: float, x: Any, u: Any = ()) -> Stream:
+    def update(self, stream: Stream, t: Any, x: Any, u: Any = ()) -> Stream:
         """The stream after one more row: its time, channels (NaN: not measured) and controls.
 
-        Takes the same time however long the stream is.
+        The time is a number or, where the table of the fit had dates, a datetime; numbers then
+        count from that table's earliest time. Takes as long however long the stream is.
         """
+        if not isinstance(t, float | int):
+            t = as_numbers(t, self.interface.layout).item()
         row = next_row(self.plan, stream, t, x, u)
         boundary = self._update(stream.boundary, row.observations(self.network.dtype))
         return Stream(boundary, float(t), row.last, row.control)

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from physsm._errors import DataError
+from physsm._errors import DataError, did_you_mean
 from physsm._values import Panel
 from physsm.data.scale import channel_moments, control_moments
 from physsm.nn.broadcast import on_last_axis
@@ -113,7 +113,8 @@ def physics_plan(plan: Plan, system: System, panel: Panel, ground_states: bool) 
     if unmeasured := [name for name in system.observed if name not in plan.channels]:
         raise DataError(
             f"the physics observes {unmeasured[0]}, and the table has no such channel",
-            hint=f"the channels are {', '.join(plan.channels)}",
+            hint=did_you_mean(unmeasured[0], plan.channels)
+            or f"the channels are {', '.join(plan.channels)}",
         )
     grounded = tuple(
         system.states.index(name) if name in system.states else -1 for name in plan.channels

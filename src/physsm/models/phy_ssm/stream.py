@@ -48,7 +48,9 @@ def next_row(plan: Plan, stream: Stream, t: float, x: Any, u: Any) -> Row:
     if len(values) != len(plan.channels) or len(control) != len(plan.controls):
         raise DataError(
             f"a row has {len(plan.channels)} channels ({', '.join(plan.channels)}) and "
-            f"{len(plan.controls)} controls, and {len(values)} and {len(control)} were given"
+            f"{len(plan.controls)} controls ({', '.join(plan.controls) or 'none'}), and "
+            f"{len(values)} and {len(control)} were given",
+            hint="channels are the argument x, controls u",
         )
     t = number(t, "time")
     if stream.time is not None and t <= stream.time:
