@@ -100,12 +100,22 @@ def test_calls_of_foreign_code_are_not_kept(cache, monkeypatch):
     assert kept_files(cache) == []
 
 
-@pytest.mark.parametrize("damage", [b"", b"nonsense", None])
+@pytest.mark.parametrize("damage", ["empty", "nonsense", "half", "bit", "longer"])
 def test_a_damaged_file_is_made_anew(cache, monkeypatch, damage):
     expected = Program(wave, "wave")(*ARGUMENTS)
     (file,) = kept_files(cache)
     whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 2] if damage is None else damage)
+    middle = len(whole) // 2
+    flipped = bytes([whole[middle] ^ 4])
+    file.write_bytes(
+        {
+            "empty": b"",
+            "nonsense": b"nonsense",
+            "half": whole[:middle],
+            "bit": whole[:middle] + flipped + whole[middle + 1 :],
+            "longer": whole + b"more",
+        }[damage]
+    )
     monkeypatch.setattr(_programs, "_compiled", {})
     found = Program(wave, "wave")(*ARGUMENTS)
     assert np.array_equal(found.first, expected.first)
@@ -116,6 +126,19 @@ def test_a_cache_that_cannot_be_written_does_no_harm(cache, monkeypatch):
     cache.write_text("a file where the folder should be")
     found = Program(wave, "wave")(*ARGUMENTS)
     np.testing.assert_allclose(found.first, 2 * np.sin(ARGUMENTS[0]), rtol=1e-12)
+
+
+def test_settings_of_jax_count_within_a_process_too(cache):
+    draw = Program(lambda: jax.random.normal(jax.random.key(0), (3,)), "draw")
+    usual = np.asarray(draw())
+    before = jax.config.jax_default_prng_impl  # type: ignore[attr-defined]
+    jax.config.update("jax_default_prng_impl", "rbg")
+    try:
+        expected = np.asarray(jax.random.normal(jax.random.key(0), (3,)))
+        np.testing.assert_allclose(draw(), expected, rtol=1e-12)
+    finally:
+        jax.config.update("jax_default_prng_impl", before)
+    assert np.array_equal(draw(), usual)
 
 
 @pytest.mark.parametrize("change", ["source", "version", "precision"])

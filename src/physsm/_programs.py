@@ -23,6 +23,14 @@ from jax import export
 from physsm._whole_files import whole_file
 
 _BENEATH = ("jax", "jaxlib", "equinox", "optax")
+_SETTINGS = (
+    "jax_enable_x64",
+    "jax_default_matmul_precision",
+    "jax_default_prng_impl",
+    "jax_threefry_partitionable",
+    "jax_numpy_dtype_promotion",
+)
+_CHECK_SIZE = 32
 _compiled: dict[Any, Callable[..., Any]] = {}
 
 
@@ -49,8 +57,8 @@ class Program:
         self._find(*jax.tree.flatten(arguments))
 
     def _find(self, leaves: list[Any], structure: Any) -> Callable[..., Any]:
-        shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-        key = (self._identity, structure, shapes, jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+        shapes = tuple((leaf.shape, leaf.dtype, _is_weak(leaf)) for leaf in leaves)
+        key = (self._identity, structure, shapes, _settings())
         run = self._compiled.get(key)
         if run is None:
             run = self._compiled[key] = self._compile(leaves, structure)
@@ -71,7 +79,7 @@ class Program:
         folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
         if folder is None or self._identity is None:
             return None
-        shapes = [f"{leaf.dtype}{leaf.shape}" for leaf in leaves]
+        shapes = [f"{leaf.dtype}{leaf.shape}{_is_weak(leaf)}" for leaf in leaves]
         digest = _digest(self._identity, str(structure), *shapes, *_surroundings())
         return Path(folder) / f"physsm-{digest}.program"
 
@@ -85,12 +93,14 @@ def serialisable(*kinds: type) -> None:
 
 
 def _read(path: Path | None) -> export.Exported | None:
-    """A kept program; None if there is none, or none that can be read: a cache may be damaged."""
+    """A kept program; None if there is none, or if it is not as it was written."""
     if path is None:
         return None
     try:
-        return export.deserialize(bytearray(path.read_bytes()))
-    except Exception:
+        content = path.read_bytes()
+        check, program = content[:_CHECK_SIZE], content[_CHECK_SIZE:]
+        return export.deserialize(bytearray(program)) if check == _check(program) else None
+    except Exception:  # by another version of JAX, perhaps
         return None
 
 
@@ -101,18 +111,28 @@ def _write(path: Path | None, traced: export.Exported) -> None:
     if path is not None and "custom_call" not in traced.mlir_module():
         with contextlib.suppress(OSError):  # a cache may be full or read-only
             path.parent.mkdir(parents=True, exist_ok=True)
+            program = bytes(traced.serialize())
             with whole_file(path) as file:
-                file.write(traced.serialize())
+                file.write(_check(program) + program)
+
+
+def _check(program: bytes) -> bytes:
+    return hashlib.sha256(program).digest()
+
+
+def _is_weak(leaf: Any) -> bool:
+    """Whether JAX would let the type of this array give way."""
+    return getattr(leaf, "weak_type", False)
+
+
+def _settings() -> tuple[Any, ...]:
+    """JAX's settings that change what a program computes."""
+    return tuple(getattr(jax.config, name) for name in _SETTINGS)
 
 
 def _surroundings() -> tuple[str, ...]:
-    settings = (
-        jax.default_backend(),
-        jax.device_count(),
-        jax.config.jax_enable_x64,  # type: ignore[attr-defined]
-        jax.config.jax_default_matmul_precision,  # type: ignore[attr-defined]
-    )
-    return (_source(), *(version(name) for name in _BENEATH), *map(str, settings))
+    device = (jax.default_backend(), jax.device_count())
+    return (_source(), *(version(name) for name in _BENEATH), *map(str, (*device, *_settings())))
 
 
 @cache

@@ -86,7 +86,7 @@ def load(folder: Any) -> AbstractFitted:
         )
     except PhyssmError as error:
         raise RunError(f"{path} cannot be used: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError) as error:
         raise RunError(
             f"{path} is damaged or was changed: {type(error).__name__} {error}"
         ) from error
@@ -110,4 +110,6 @@ def _calibration(content: list[list[float]], channels: int) -> Calibration:
     quantiles = np.array(content, float)
     if quantiles.shape != (channels, len(LEVELS)):
         raise ValueError(f"the calibration has the shape {quantiles.shape}")
+    if not np.isfinite(quantiles).all() or (np.diff(quantiles, prepend=0) < 0).any():
+        raise ValueError("the calibration is not increasing")
     return Calibration(quantiles)

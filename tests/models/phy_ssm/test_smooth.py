@@ -97,10 +97,31 @@ def test_looks_at_later_measurements(fitted):
 def test_rows_are_put_at_the_wanted_times():
     panel, _ = noisy_panel(0, rows=4)
     wanted = np.stack([[one.times[2], one.times[0] + 0.01, one.times[3]] for one in panel])
-    longer, place = with_rows_at(panel, wanted, lambda one, times: np.zeros((len(times), 0)))
+    longer, place, own = with_rows_at(panel, wanted, lambda one, times: np.zeros((len(times), 0)))
     assert longer.lengths.tolist() == [5] * 8
     for i, (before, after) in enumerate(zip(panel, longer, strict=True)):
         np.testing.assert_array_equal(after.times[place[i]], wanted[i])
         rows = np.searchsorted(after.times, before.times)
         np.testing.assert_array_equal(after.values[rows], before.values)
         assert np.isnan(np.delete(after.values, rows, axis=0)).all()
+        assert np.flatnonzero(own[i]).tolist() == rows.tolist()
+
+
+def test_to_ask_for_many_times_is_no_evidence(fitted):
+    panel, _ = noisy_panel(6)
+    panel = panel.select([0])
+    times = np.linspace(panel.times.min(), panel.times.max(), 1000)
+    many, one = (fitted.interpolate(panel, times=t) for t in (times, times[[499]]))
+    spread = float(one.upper[0, 0, 0] - one.mean[0, 0, 0])
+    assert abs(many.mean[0, 499, 0] - one.mean[0, 0, 0]) < 0.05 * spread
+    assert float(many.upper[0, 499, 0] - many.mean[0, 499, 0]) == pytest.approx(spread, rel=0.02)
+
+
+@pytest.mark.parametrize("assimilate", [True, False])
+def test_series_of_one_row(assimilate):
+    system = System.parse("x' = v\nv' = -4*x - ?c*v\nobserve x\nunknown ?c constant\n?c >= 0")
+    settings = {**small_panel_settings(steps=2), "assimilate": assimilate}
+    fitted = PhySSM(system, **settings).fit(noisy_panel(0)[0], seed=0)
+    short = Panel.from_series([Series("a", np.ones(1), np.ones((1, 1)), np.zeros((1, 0)))], ["x"])
+    assert np.isfinite(fitted.interpolate(short).mean).all()
+    assert np.isfinite(fitted.interpolate(short, times=[1.0, 1.0]).mean).all()

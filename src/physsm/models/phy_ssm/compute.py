@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.values import (
@@ -45,9 +45,9 @@ def boundary_after(network: Network, rows: Observations) -> Boundary:
     return network.observe(rows, None).boundary
 
 
-def beliefs(network: Network, rows: Observations) -> Beliefs:
-    """What the filter holds of each row of many series."""
-    return network.beliefs(rows)
+def beliefs(network: Network, rows: Observations, own: Bool[Array, "steps series"]) -> Beliefs:
+    """What the filter holds of each row of many series; `own` are rows that they really have."""
+    return network.beliefs(rows, own)
 
 
 def decode_states(network: Network, z: Float[Array, "series steps n"]) -> tuple[Array, Array]:

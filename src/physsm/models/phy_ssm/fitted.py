@@ -271,6 +271,13 @@ class FittedLatent(AbstractFitted):
         text = description["physics"]
         system = None if text is None else System.parse(text)
         plan = Plan.from_json(description["plan"])
+        noise = tuple(float(x) for x in description["noise"])
+        constants_std = tuple(float(x) for x in description["constants_std"])
+        if not all(0 <= spread < np.inf for spread in (*noise, *constants_std)):
+            raise ValueError("a spread is not a positive number")
+        sizes = Sizes(**description["sizes"])
+        if min(asdict(sizes).values()) < 1:
+            raise ValueError("a size is not a positive number")
         fresh = Network(system, plan, config, seed=0)
         network = restore_arrays(fresh, stored.arrays, Path(stored.source) / "model.safetensors")
         return cls(
@@ -278,9 +285,9 @@ class FittedLatent(AbstractFitted):
             network,
             stored.interface,
             stored.calibration,
-            tuple(float(x) for x in description["noise"]),
-            Sizes(**description["sizes"]),
-            constants_std=tuple(float(x) for x in description["constants_std"]),
+            noise,
+            sizes,
+            constants_std=constants_std,
         )
 
     # Parts.

@@ -37,11 +37,12 @@ def _smoothed(network: OnPanels, panel: Panel, wanted: np.ndarray, noise: np.nda
     """Given all measurements of the series; a wanted time becomes a row without measurements."""
     learned = network.network.filter
     assert learned is not None
-    longer, place = with_rows_at(panel, wanted, network.controls_at)
-    mean, covariance = smooth(network.over(compute.beliefs, longer))
-    at, size = (np.arange(len(panel))[:, None], place), network.network.unit.size
-    z = series_first(mean[..., :size], longer)[at]
-    variance = series_first(np.diagonal(covariance, axis1=-2, axis2=-1), longer)[at]
+    longer = with_rows_at(panel, wanted, network.controls_at)
+    own = longer.own_from_right(network.length(longer.panel))
+    mean, covariance = smooth(network.over(compute.beliefs, longer.panel, own))
+    at, size = (np.arange(len(panel))[:, None], longer.place), network.network.unit.size
+    z = series_first(mean[..., :size], longer.panel)[at]
+    variance = series_first(np.diagonal(covariance, axis1=-2, axis2=-1), longer.panel)[at]
     found = network.run(compute.decode_states, network.array(z))
     z_ext, channels = (np.asarray(part) for part in found)
     spread = np.broadcast_to(noise, channels.shape).copy()
@@ -59,19 +60,23 @@ def _between(network: OnPanels, panel: Panel, wanted: np.ndarray, noise: np.ndar
     observed = network.over(compute.observe, panel)
     place = np.stack(
         [
-            np.clip(np.searchsorted(one.times, at, side="right") - 1, 0, len(one.times) - 2)
+            np.clip(np.searchsorted(one.times, at, side="right") - 1, 0, max(len(one.times) - 2, 0))
             for one, at in zip(panel, wanted, strict=True)
         ]
     )
-    series = np.arange(len(panel))[:, None]
-    before, after = panel.times[series, place], panel.times[series, place + 1]
-    share = ((wanted - before) / (after - before))[..., None]
+    series, later = (
+        np.arange(len(panel))[:, None],
+        np.minimum(place + 1, panel.lengths[:, None] - 1),
+    )
+    before, after = panel.times[series, place], panel.times[series, later]
+    width = np.where(after > before, after - before, 1)  # zero where a series has one row
+    share = ((wanted - before) / width)[..., None]
     u = panel.controls[series, place]
     u_at = np.stack([network.controls_at(*pair) for pair in zip(panel, wanted, strict=True)])
     z_ext, theta = series_first(observed.z_ext, panel), series_first(observed.theta, panel)
-    z_before, z_after = z_ext[series, place], z_ext[series, place + 1]
+    z_before, z_after = z_ext[series, place], z_ext[series, later]
     forwards = _advance(network, z_before, theta[series, place], u, u_at, wanted - before)
-    backwards = _advance(network, z_after, theta[series, place + 1], u_at, u_at, wanted - after)
+    backwards = _advance(network, z_after, theta[series, later], u_at, u_at, wanted - after)
     forwards = np.where(share == 0, z_before, forwards)
     backwards = np.where(share == 1, z_after, backwards)
     mixed = (1 - share) * forwards + share * backwards

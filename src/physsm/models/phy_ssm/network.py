@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.decoder import Decoder
@@ -39,6 +39,7 @@ from physsm.nn.lean_scan import lean_scan
 from physsm.nn.mlp import Dense
 from physsm.physics.system import System
 
+NOTHING_KNOWN = 1e6  # scaled: the std of what the encoder does not say
 FAR = 100.0  # scaled: how far from its mean a state may go in a rollout
 
 
@@ -176,8 +177,10 @@ class Network(eqx.Module):
         """The last two fields of a boundary without a filter."""
         return jnp.zeros((*batch, 0, 0), self.dtype), jnp.ones(batch, self.dtype)
 
-    def beliefs(self, rows: Observations) -> Beliefs:
-        """What the filter holds of each row."""
+    def beliefs(self, rows: Observations, own: Bool[Array, " steps *batch"]) -> Beliefs:
+        """What the filter holds of each row. Of rows that are not its series' `own` the encoder
+        says nothing: to ask for a time must not count as evidence.
+        """
         assert self.filter is not None
         learned = self.filter
 
@@ -186,7 +189,7 @@ class Network(eqx.Module):
             noise = learned.noise(row.gaps)
             return Beliefs(mean, after.covariance, prior.mean, slope, noise)
 
-        return self._run_filter(rows, seen)[1]
+        return self._run_filter(rows, seen, own)[1]
 
     def _filtered(self, rows: Observations) -> Observed:
         """The observed part by a filter that goes from row to row."""
@@ -203,7 +206,10 @@ class Network(eqx.Module):
         return Observed(posterior, z_ext, theta, theta_std, predicted, prior, end)
 
     def _run_filter(
-        self, rows: Observations, seen: Callable[[Observations, Boundary, Belief, Array], Any]
+        self,
+        rows: Observations,
+        seen: Callable[[Observations, Boundary, Belief, Array], Any],
+        own: Bool[Array, " steps *batch"] | None = None,
     ) -> tuple[Boundary, Any]:
         """The boundary after all rows, and what `seen` makes of each: of the row, the boundary
         after it, what was believed before it, and the slope of the transition to it.
@@ -211,6 +217,9 @@ class Network(eqx.Module):
         assert self.filter is not None
         learned, axes, batch = self.filter, rows.gaps.ndim, rows.gaps.shape[1:]
         inferred, encoder_states = self.encoder(rows)
+        if own is not None:
+            std = jnp.where(own[..., None], inferred.posterior.std, NOTHING_KNOWN)
+            inferred = inferred._replace(posterior=inferred.posterior._replace(std=std))
 
         def one_row(
             before: Boundary, row: Observations, inferred: Inferred, discrete: Discrete | None

@@ -25,14 +25,18 @@ class OnPanels:
 
     def batch(self, panel: Panel) -> Batch:
         """Whole series, scaled, that end together."""
-        length = compute.rounded_up(int(panel.lengths.max()))
-        return gather(self.plan.scale(panel), whole_series(panel, 0), length, 0, 1.0)
+        scaled, length = self.plan.scale(panel), self.length(panel)
+        return gather(scaled, whole_series(panel, 0), length, 0, 1.0)
 
-    def over(self, function: Callable[..., Any], panel: Panel) -> Any:
-        """A function of a network and the rows of many series."""
+    def length(self, panel: Panel) -> int:
+        """The rows of its batch."""
+        return compute.rounded_up(int(panel.lengths.max()))
+
+    def over(self, function: Callable[..., Any], panel: Panel, *more: np.ndarray) -> Any:
+        """A function of a network, the rows of many series, and further arrays."""
         batch = self.batch(panel)
         rows = (batch.last, batch.seen, batch.controls, batch.gaps)
-        return self.run(function, Observations(*map(self.array, rows)))
+        return self.run(function, Observations(*map(self.array, rows)), *more)
 
     def array(self, array: np.ndarray) -> Any:
         """For a program, which takes NumPy's arrays faster than JAX would make its own of them."""

@@ -54,7 +54,12 @@ class Plan:
             key: tuple(value) if isinstance(value, list) else value
             for key, value in content.items()
         }
-        return cls(**fields)
+        plan = cls(**fields)
+        sizes = (plan.channel_scale, plan.control_scale, plan.state_scale, plan.extended_scale)
+        positive = [plan.time_scale, plan.largest_gap, *sum((*sizes, plan.unknown_size), ())]
+        if not all(0 < size < np.inf for size in positive):
+            raise ValueError("a scale is not a positive number")
+        return plan
 
     @property
     def channel_of_state(self) -> Int[np.ndarray, " n"]:

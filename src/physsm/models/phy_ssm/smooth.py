@@ -8,14 +8,32 @@ covariances that the filter has made small.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from physsm._values import Panel, Series
 from physsm.models.phy_ssm.values import Beliefs
 
 _RIDGE = 1e-12  # relative: keeps the covariance of a component without noise invertible
+
+
+class Longer(NamedTuple):
+    """A panel with further rows, without measurements: where the wanted times are in it, and which
+    rows of each series are its own.
+    """
+
+    panel: Panel
+    place: Int[np.ndarray, "series steps"]
+    own: list[Bool[np.ndarray, " rows"]]
+
+    def own_from_right(self, length: int) -> Bool[np.ndarray, "length series"]:
+        """The last of these, time-major, for series that end together."""
+        found = np.zeros((length, len(self.own)), bool)
+        for series, own in enumerate(self.own):
+            found[length - len(own) :, series] = own
+        return found
 
 
 def smooth(
@@ -40,15 +58,17 @@ def with_rows_at(
     panel: Panel,
     wanted: Float[np.ndarray, "series steps"],
     controls: Callable[[Series, Float[np.ndarray, " rows"]], Float[np.ndarray, "rows controls"]],
-) -> tuple[Panel, Int[np.ndarray, "series steps"]]:
-    """The panel with rows at all wanted times too, without measurements where it had none, and
-    which rows these are. `controls` gives those of a series at any times.
+) -> Longer:
+    """The panel with rows at all wanted times too. `controls` gives those of a series at any
+    times.
     """
-    longer, places = [], []
+    longer, places, own = [], [], []
     for one, at in zip(panel, wanted, strict=True):
         times = np.union1d(one.times, at)
         values = np.full((len(times), len(panel.channels)), np.nan)
         values[np.searchsorted(times, one.times)] = one.values
         longer.append(Series(one.id, times, values, controls(one, times)))
         places.append(np.searchsorted(times, at))
-    return Panel.from_series(longer, panel.channels, panel.control_names), np.stack(places)
+        own.append(np.isin(times, one.times))
+    whole = Panel.from_series(longer, panel.channels, panel.control_names)
+    return Longer(whole, np.stack(places), own)
