@@ -41,13 +41,13 @@ def training_bar(label: str) -> Iterator[Callable[[Standing], None]]:
 def _lines(label: str, console: Console) -> Callable[[Standing], None]:
     """A line at the start, after the first step, and after each tenth of all steps."""
     said = -1
-    _print(console, f"{label}: compiling")
 
     def report(now: Standing) -> None:
         nonlocal said
         tenth = 10 * now.step // max(now.steps, 1)
-        has_run = now.seconds > 0  # false when a run is taken up again
-        if has_run and tenth > said:
+        if not now.seconds:
+            _print(console, f"{label}: compiling")
+        elif tenth > said:
             said = tenth
             left = (now.seconds - now.compile_seconds) / now.step * (now.steps - now.step)
             _print(console, f"{label} {now.step}/{now.steps}  {_state(now)}  {left:.0f} s left")

@@ -25,6 +25,8 @@ def make_query(history: Panel, times: Any, horizon: int | None, controls: Any) -
         return _checked(history, times)
     if horizon is not None:
         given = None if controls is None else numbers(controls, "controls")
+        if given is not None and given.ndim == 2:
+            given = np.broadcast_to(given, (len(history), *given.shape))
         return horizon_query(history, whole_number(horizon, "horizon", 1, MOST_ROWS), given)
     if not is_array(times):
         if controls is not None:

@@ -130,19 +130,19 @@ class FittedLatent(AbstractFitted):
     def _continue(
         self, boundary: Boundary, history: Panel, query: Query, wants_spread: bool
     ) -> Prediction:
-        network = self._on_panels
+        model = self._on_panels
         longest = max(self.plan.largest_gap, 1.0) * self.plan.time_scale
         holds_start = self.network.config.control_hold == "start"
         steps = plan_steps(history, query, longest, holds_start)
         length = compute.rounded_up(len(steps.gaps))
-        gaps = network.array(compute.padded_steps(steps.gaps / self.plan.time_scale, length))
-        controls = network.array(compute.padded_steps(steps.controls, length))
-        future, channels = network.run(compute.roll_out, boundary, controls, gaps)
+        gaps = model.array(compute.padded_steps(steps.gaps / self.plan.time_scale, length))
+        controls = model.array(compute.padded_steps(steps.controls, length))
+        future, channels = model.run(compute.roll_out, boundary, controls, gaps)
         series = np.arange(len(history))[:, None]
-        mean = network.in_units(np.asarray(channels)[steps.rows, series])
+        mean = model.in_units(np.asarray(channels)[steps.rows, series])
         spread = np.zeros_like(mean)
         if wants_spread:
-            draws = network.run(
+            draws = model.run(
                 compute.spread_of_rollout,
                 boundary,
                 controls,
@@ -157,7 +157,7 @@ class FittedLatent(AbstractFitted):
         if self.system is not None:
             theta = np.asarray(future.theta)[steps.rows, series]
         warnings = instabilities(self.system, self.plan, history, query, reached)
-        return Prediction(mean, spread, network.states(reached), theta, warnings)
+        return Prediction(mean, spread, model.states(reached), theta, warnings)
 
     def _one_step(self, history: Panel) -> Prediction:
         observed = self._on_panels.over(compute.observe, history)
