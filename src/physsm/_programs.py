@@ -99,7 +99,7 @@ def _read(path: Path | None) -> export.Exported | None:
     try:
         content = path.read_bytes()
         check, program = content[:_CHECK_SIZE], content[_CHECK_SIZE:]
-        return export.deserialize(bytearray(program)) if check == _check(program) else None
+        return export.deserialize(bytearray(program)) if check == _checksum(program) else None
     except Exception:  # by another version of JAX, perhaps
         return None
 
@@ -113,10 +113,10 @@ def _write(path: Path | None, traced: export.Exported) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             program = bytes(traced.serialize())
             with whole_file(path) as file:
-                file.write(_check(program) + program)
+                file.write(_checksum(program) + program)
 
 
-def _check(program: bytes) -> bytes:
+def _checksum(program: bytes) -> bytes:
     return hashlib.sha256(program).digest()
 
 

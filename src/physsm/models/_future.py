@@ -24,9 +24,7 @@ def make_query(history: Panel, times: Any, horizon: int | None, controls: Any) -
     if isinstance(times, Query):
         return _checked(history, times)
     if horizon is not None:
-        given = None if controls is None else numbers(controls, "controls")
-        if given is not None and given.ndim == 2:
-            given = np.broadcast_to(given, (len(history), *given.shape))
+        given = None if controls is None else _for_each_series(controls, len(history))
         return horizon_query(history, whole_number(horizon, "horizon", 1, MOST_ROWS), given)
     if not is_array(times):
         if controls is not None:
@@ -46,6 +44,12 @@ def _checked(history: Panel, query: Query) -> Query:
     return query
 
 
+def _for_each_series(controls: Any, series: int) -> np.ndarray:
+    """Controls with an axis of series; without one they hold for all."""
+    given = numbers(controls, "controls")
+    return np.broadcast_to(given, (series, *given.shape)) if given.ndim == 2 else given
+
+
 def _from_arrays(history: Panel, times: np.ndarray, controls: Any) -> Query:
     series, m = len(history), len(history.control_names)
     if times.ndim not in (1, 2) or not times.size or (times.ndim == 2 and len(times) != series):
@@ -62,9 +66,7 @@ def _from_arrays(history: Panel, times: np.ndarray, controls: Any) -> Query:
         raise DataError(
             f"the future needs values of the controls {', '.join(history.control_names)}"
         )
-    given = np.zeros(wanted) if controls is None else numbers(controls, "controls")
-    if given.ndim == 2:
-        given = np.broadcast_to(given, (series, *given.shape))
+    given = np.zeros(wanted) if controls is None else _for_each_series(controls, series)
     if given.shape != wanted:
         raise DataError(
             f"the controls have the shape {given.shape[-2:]} and must have {wanted[1:]}: one row "

@@ -74,7 +74,13 @@ def test_a_stream_forecasts_like_the_batch(assimilate):
     stream, one = fitted.start(), panel[2]
     for t, x in zip(one.times, one.values, strict=True):
         stream = fitted.update(stream, t, x)
-    for wrong in ({"x": ["a", 0]}, {"x": [1.0]}, {"x": [1.0, 2.0], "u": [1.0]}, {"t": np.nan}):
+    for wrong in (
+        {"x": ["a", 0]},
+        {"x": [1.0]},
+        {"x": [1.0, 2.0], "u": [1.0]},
+        {"t": np.nan},
+        {"t": [1e3, 1e4]},
+    ):
         with pytest.raises(DataError):
             fitted.update(stream, **{"t": 1e3, "x": [1.0, 2.0], **wrong})
     streamed = fitted.forecast_stream(stream, times=query.times[2], coverage=None)

@@ -222,7 +222,7 @@ class FittedLatent(AbstractFitted):
         count from that table's earliest time. Takes as long however long the stream is.
         """
         if not isinstance(t, float | int):
-            t = as_numbers(t, self.interface.layout).item()
+            t = as_numbers(t, self.interface.layout)
         row = next_row(self.plan, stream, t, x, u)
         boundary = self._update(stream.boundary, row.observations(self.network.dtype))
         return Stream(boundary, float(t), row.last, row.control)
@@ -274,7 +274,7 @@ class FittedLatent(AbstractFitted):
         noise = tuple(float(x) for x in description["noise"])
         constants_std = tuple(float(x) for x in description["constants_std"])
         if not all(0 <= spread < np.inf for spread in (*noise, *constants_std)):
-            raise ValueError("a spread is not a positive number")
+            raise ValueError("a spread is negative or infinite")
         sizes = Sizes(**description["sizes"])
         if min(asdict(sizes).values()) < 1:
             raise ValueError("a size is not a positive number")
@@ -289,8 +289,6 @@ class FittedLatent(AbstractFitted):
             sizes,
             constants_std=constants_std,
         )
-
-    # Parts.
 
     def _physics_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if self.system is None:

@@ -64,10 +64,8 @@ def _between(model: OnPanels, panel: Panel, wanted: np.ndarray, noise: np.ndarra
             for one, at in zip(panel, wanted, strict=True)
         ]
     )
-    series, later = (
-        np.arange(len(panel))[:, None],
-        np.minimum(place + 1, panel.lengths[:, None] - 1),
-    )
+    series = np.arange(len(panel))[:, None]
+    later = np.minimum(place + 1, panel.lengths[:, None] - 1)
     before, after = panel.times[series, place], panel.times[series, later]
     width = np.where(after > before, after - before, 1)  # zero where a series has one row
     share = ((wanted - before) / width)[..., None]
