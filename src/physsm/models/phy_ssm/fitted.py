@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from physsm._arguments import number
 from physsm._values import Forecast, Panel, Query, Unknowns
 from physsm.data.times import as_numbers
 from physsm.data.window import (
@@ -222,7 +223,7 @@ class FittedLatent(AbstractFitted):
         count from that table's earliest time. Takes as long however long the stream is.
         """
         if not isinstance(t, float | int):
-            t = as_numbers(t, self.interface.layout)
+            t = number(as_numbers(t, self.interface.layout), "time")
         row = next_row(self.plan, stream, t, x, u)
         boundary = self._update(stream.boundary, row.observations(self.network.dtype))
         return Stream(boundary, float(t), row.last, row.control)
