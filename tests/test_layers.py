@@ -15,10 +15,10 @@ ALLOWED = {
     "metrics": set(),
     "training": set(),
     "models": {"physics", "nn", "data", "training"},
-    "datasets": set(),
+    "datasets": {"data"},
     "report": set(),
     "benchmark": {"physics", "data", "metrics", "training", "models", "datasets"},
-    "cli": {"physics", "data", "training", "models", "benchmark", "report"},
+    "cli": {"physics", "data", "datasets", "training", "models", "benchmark", "report"},
 }
 SHARED = {
     "_arguments",
