@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from physsm._errors import ConfigError
-from physsm.datasets.pendulum import CONTEXT, DATASET, HORIZON, frames, render, states
+from physsm.datasets.pendulum import DATASET, frames, render, states
 
 SMALL = {"series": (6, 2, 3), "steps": 50}
 
@@ -33,7 +33,7 @@ def test_the_paper_s_sizes_are_the_defaults():
     assert series == (405, 45, 50)
     assert sum(series) == 500
     panels = frames(series=(1, 1, 1))
-    assert panels.train.times.shape == (1, CONTEXT + HORIZON) == (1, 240)
+    assert panels.train.times.shape == (1, 240)
     assert panels.train.times.max() <= 299 * 0.05
 
 
@@ -163,7 +163,7 @@ def test_states_have_irregular_times_noise_and_missing_cells():
 
 def test_omega_can_be_measured():
     panels = states(measure_omega=True, noise=0.0, missing=0.0)
-    assert panels.train.channels == ("theta", "omega")
+    assert panels.train.panel.channels == ("theta", "omega")
     np.testing.assert_array_equal(panels.train.values, panels.train_truth.states)
 
 
@@ -209,6 +209,6 @@ def test_protocols_make_panels():
     assert DATASET.system == DATASET.name == "pendulum"
     assert list(DATASET.protocols) == ["paper", "strict", "states"]
     tiny = {"series": (1, 1, 1), "steps": 3}
-    assert DATASET.protocols["paper"](**tiny).train.values.max() <= 1
-    assert DATASET.protocols["strict"](**tiny).train.values.max() > 1
-    assert DATASET.protocols["states"](series=(1, 1, 1), rows=3).train.channels == ("theta",)
+    assert DATASET.protocols["paper"](**tiny).train.panel.values.max() <= 1
+    assert DATASET.protocols["strict"](**tiny).train.panel.values.max() > 1
+    assert DATASET.protocols["states"](series=(1, 1, 1), rows=3).train.panel.channels == ("theta",)

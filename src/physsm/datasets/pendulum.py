@@ -29,9 +29,7 @@ from physsm.datasets._pendulum_frames import SIDE, render
 from physsm.datasets._pendulum_physics import GYM_STEP, Coefficients, simulate, simulate_gym
 
 __all__ = [
-    "CONTEXT",
     "DATASET",
-    "HORIZON",
     "Coefficients",
     "PendulumPanels",
     "Truth",
@@ -41,9 +39,6 @@ __all__ = [
     "simulate_gym",
     "states",
 ]
-
-CONTEXT = 160  # rows of `frames` that the paper's models see
-HORIZON = 80  # rows that they forecast
 
 _GRAVITY = 10.0  # m/s^2
 _MASS = 1.0  # kg
@@ -174,8 +169,10 @@ def states(
     return _make_panels(series, seed, channels, move, measure, exact)
 
 
-def _split(panels: PendulumPanels, sizes: Sizes, **details: Any) -> Split:
-    """One window per series, in which the target ends with the series."""
+def _split(panels: PendulumPanels, **details: Any) -> Split:
+    """One window per series: two thirds of it are seen (of the paper's 240 rows 160)."""
+    rows = panels.train.times.shape[1]
+    sizes = Sizes(rows - rows // 3, rows // 3, rows // 3)
 
     def part(panel: Panel) -> Part:
         raw = tuple(RawRows(name, np.arange(panel.times.shape[1])) for name in panel.ids)
@@ -202,23 +199,19 @@ def _paper(**settings: Any) -> Split:
 
 def _strict(**settings: Any) -> Split:
     """The same without the cut, which has no floor, and with equations that are solved."""
-    return _video_split(frames(clip=False, integrator="accurate", **settings))
+    return _video_split(frames(**{"clip": False, "integrator": "accurate", **settings}))
 
 
 def _video_split(panels: PendulumPanels, **details: Any) -> Split:
-    sizes = Sizes(CONTEXT, HORIZON, HORIZON)
     unit = np.ones(len(_PIXELS))
-    return _split(panels, sizes, unit=unit, unit_words="the range of a pixel, 0 to 1", **details)
+    return _split(panels, unit=unit, unit_words="the range of a pixel, 0 to 1", **details)
 
 
 def _states(**settings: Any) -> Split:
-    """Measured angles: the first two thirds of each series are seen."""
+    """Measured angles."""
     panels = states(**settings)
-    rows = panels.train.times.shape[1]
-    sizes = Sizes(rows - rows // 3, rows // 3, rows // 3)
     _, scale = channel_moments(panels.train)
-    words = "the standard deviation in training"
-    return _split(panels, sizes, unit=scale, unit_words=words)
+    return _split(panels, unit=scale, unit_words="the standard deviation in training")
 
 
 DATASET: Final = Dataset(
