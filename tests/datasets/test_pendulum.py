@@ -163,7 +163,7 @@ def test_states_have_irregular_times_noise_and_missing_cells():
 
 def test_omega_can_be_measured():
     panels = states(measure_omega=True, noise=0.0, missing=0.0)
-    assert panels.train.panel.channels == ("theta", "omega")
+    assert panels.train.channels == ("theta", "omega")
     np.testing.assert_array_equal(panels.train.values, panels.train_truth.states)
 
 

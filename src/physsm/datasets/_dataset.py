@@ -19,12 +19,12 @@ from physsm.data.window import Sizes, Windows
 
 
 class RawRows(NamedTuple):
-    """The raw samples behind the rows of one series: numbers `index` within the recording
+    """The raw samples behind the rows of one series: `number` within the recording
     `recording`. A row also looks at `before` samples before its own and `after` after it.
     """
 
     recording: str
-    index: Int[np.ndarray, " rows"]
+    number: Int[np.ndarray, " rows"]
     before: int = 0
     after: int = 0
 
@@ -42,7 +42,7 @@ class Part:
         series, start, _, stop = (int(column[window]) for column in tuple(self.windows))
         raw = self.raw[series]
         around = np.arange(-raw.before, raw.after + 1)
-        touched = raw.index[start:stop, None] + around
+        touched = raw.number[start:stop, None] + around
         return raw.recording, np.unique(touched)
 
     def touched(self) -> dict[str, Bool[np.ndarray, " samples"]]:
@@ -127,7 +127,7 @@ def share_of_equal_windows(train: Part, other: Part) -> float:
 
     def rows(part: Part) -> list[tuple[str, bytes]]:
         return [
-            (part.raw[s].recording, part.raw[s].index[a:b].tobytes())
+            (part.raw[s].recording, part.raw[s].number[a:b].tobytes())
             for s, a, _, b in zip(*tuple(part.windows), strict=True)
         ]
 
