@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from physsm._errors import ConfigError, did_you_mean
 from physsm._values import Panel
@@ -19,14 +19,22 @@ from physsm.data.window import Sizes, Windows
 
 
 class RawRows(NamedTuple):
-    """The raw samples behind the rows of one series: `number` within the recording
-    `recording`. A row also looks at `before` samples before its own and `after` after it.
+    """The raw samples behind the rows of one series: their `number` within a recording.
+
+    What is derived for a row also looks at `before` samples before its own and `after` after it, as
+    far as the series has them: series are cut before anything is derived.
     """
 
     recording: str
     number: Int[np.ndarray, " rows"]
     before: int = 0
     after: int = 0
+
+    def touched(self, rows: slice | Int[np.ndarray, " rows"]) -> Int[np.ndarray, " samples"]:
+        """The numbers of the samples that rows touch, in order."""
+        around = np.arange(-self.before, self.after + 1)
+        numbers = np.unique(self.number[rows][:, None] + around)
+        return numbers[(self.number[0] <= numbers) & (numbers <= self.number[-1])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,23 +49,24 @@ class Part:
         """The recording of a window, and the numbers of all samples that it touches there."""
         series, start, _, stop = (int(column[window]) for column in tuple(self.windows))
         raw = self.raw[series]
-        around = np.arange(-raw.before, raw.after + 1)
-        touched = raw.number[start:stop, None] + around
-        return raw.recording, np.unique(touched)
+        return raw.recording, raw.touched(slice(start, stop))
 
-    def touched(self) -> dict[str, Bool[np.ndarray, " samples"]]:
-        """For each recording, which of its samples any window touches (sample -1 is left out)."""
-        found: dict[str, np.ndarray] = {}
-        for window in range(self.windows.number):
-            recording, samples = self.samples(window)
-            samples = samples[samples >= 0]
-            known = found.get(recording, np.zeros(0, bool))
-            lacking = int(samples.max(initial=-1)) + 1 - len(known)
-            if lacking > 0:
-                known = np.concatenate([known, np.zeros(max(lacking, len(known)), bool)])
-            known[samples] = True
-            found[recording] = known
-        return found
+    def touched(self) -> dict[str, Int[np.ndarray, " samples"]]:
+        """The samples of each recording that any window touches, in order."""
+        found: dict[str, list[np.ndarray]] = {}
+        for series, raw in enumerate(self.raw):
+            rows = np.flatnonzero(self._uses(series))
+            if len(rows):
+                found.setdefault(raw.recording, []).append(raw.touched(rows))
+        return {name: np.unique(np.concatenate(parts)) for name, parts in found.items()}
+
+    def _uses(self, series: int) -> Int[np.ndarray, " rows"]:
+        """How many windows hold each row of a series."""
+        steps = np.zeros(len(self.raw[series].number) + 1, np.int64)
+        mine = self.windows.series == series
+        np.add.at(steps, self.windows.start[mine], 1)
+        np.add.at(steps, self.windows.stop[mine], -1)
+        return steps.cumsum()[:-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,13 +122,15 @@ class Dataset:
 def share_of_touching_windows(train: Part, other: Part) -> float:
     """The share of windows of another part that touch a sample which training touches."""
     seen = train.touched()
-    count = 0
-    for window in range(other.windows.number):
-        recording, samples = other.samples(window)
-        known = seen.get(recording, np.zeros(0, bool))
-        inside = samples[(samples >= 0) & (samples < len(known))]
-        count += bool(known[inside].any())
-    return count / max(other.windows.number, 1)
+    touching = np.zeros(other.windows.number, bool)
+    for series, raw in enumerate(other.raw):
+        mine = other.windows.series == series
+        around = raw.number[:, None] + np.arange(-raw.before, raw.after + 1)
+        inside = (raw.number[0] <= around) & (around <= raw.number[-1])
+        known = np.isin(around, seen.get(raw.recording, np.zeros(0, np.int64))) & inside
+        before = np.concatenate([[0], known.any(1).cumsum()])
+        touching[mine] = before[other.windows.stop[mine]] > before[other.windows.start[mine]]
+    return float(touching.mean()) if touching.size else 0.0
 
 
 def share_of_equal_windows(train: Part, other: Part) -> float:

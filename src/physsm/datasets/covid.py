@@ -1,0 +1,246 @@
+"""COVID-19 as susceptible, infected and removed shares of a population, one row per day.
+
+Protocols: `paper` (the eight countries of the paper as published), `strict` (the same countries,
+nothing of the test countries in any statistic, all test windows) and `world` (43 other countries,
+split by country, because two test countries prove nothing).
+
+Reports follow the week: fewer tests on Sundays, corrections in bulk. Nothing is smoothed here; a
+model sees what was reported.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float
+
+from physsm._errors import ConfigError, DataError
+from physsm._values import Layout, Panel, Series
+from physsm.data.scale import channel_moments
+from physsm.data.table import read_table
+from physsm.data.window import Sizes, Windows
+from physsm.datasets._dataset import Dataset, Part, RawRows, Split
+from physsm.datasets._jhu import Counts, read_counts, read_populations
+from physsm.datasets._sources import locate
+
+CONTEXT, HORIZON = 160, 80  # rows
+DAYS = 300  # of each country, from the first on which 0.1 % of its people were confirmed
+KEPT = 270  # of those: a tenth is dropped at random
+
+TRAIN = ("Armenia", "Brazil", "France", "Germany", "Gabon")
+VALIDATION = ("UnitedKingdom",)
+TEST = ("Ireland", "Spain")
+
+_CHANNELS = ("S", "I", "R")
+_TABLE, _JHU = "covid_sir8", "covid_jhu"
+_PAPER_DAY = 0.05  # what a day is called there
+_ONSET = 0.001  # confirmed share of the population on the first day
+_LEAST_PEOPLE = 1e6
+_LEAST_REPORTED = 0.9
+_LARGEST_CORRECTION = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Epidemic:
+    """One country: shares of its population that are susceptible, infected and removed."""
+
+    country: str
+    first_day: datetime.date
+    shares: Float[np.ndarray, "days 3"]
+
+
+def read_epidemic(path: Path, country: str) -> Epidemic:
+    """A table with the columns Date, Susceptible, Infected and Removed (persons)."""
+    persons = ["Susceptible", "Infected", "Removed"]
+    panel = read_table(path, time="Date", channels=persons, time_unit="d")
+    one = panel[0]
+    if len(panel) > 1 or panel.layout.origin is None:
+        raise DataError(f"{path}: the column Date must hold one date per row, each once")
+    if np.isnan(one.values).any() or (one.values < 0).any():
+        row = int(np.argwhere(~(one.values >= 0))[0, 0])
+        raise DataError(f"{path}, row {row + 2}: a number of persons is missing or negative")
+    if (np.diff(one.times) != 1).any():
+        row = int(np.flatnonzero(np.diff(one.times) != 1)[0])
+        raise DataError(f"{path}, row {row + 3}: this is not the day after the row before")
+    first = datetime.date.fromisoformat(panel.layout.origin[:10])
+    return Epidemic(country, first, one.values / one.values[0].sum())
+
+
+def world_epidemics(data_dir: str | Path | None = None) -> dict[str, Epidemic]:
+    """All countries of the tables of Johns Hopkins University whose reports are good enough.
+
+    The rule, which looks at reports and never at forecasts: none of the paper's eight countries; at
+    least a million people; 300 days on
+    record from the first on which more than 0.1 % of them were confirmed; on nine in ten of these
+    days more confirmed and more recovered persons than the day before, and on none fewer; no day on
+    which either grew by more than a twentieth of all that were confirmed at the end; never fewer
+    confirmed than removed.
+    """
+    confirmed, deaths, recovered = (
+        read_counts(locate(_JHU, f"time_series_covid19_{kind}_global.csv", data_dir))
+        for kind in ("confirmed", "deaths", "recovered")
+    )
+    people = read_populations(locate(_JHU, "UID_ISO_FIPS_LookUp_Table.csv", data_dir))
+    if not confirmed.countries == deaths.countries == recovered.countries:
+        raise DataError("the tables of confirmed, deaths and recovered have different countries")
+    if not confirmed.persons.shape == deaths.persons.shape == recovered.persons.shape:
+        raise DataError("the tables of confirmed, deaths and recovered have different days")
+    found = {}
+    eight = {"United Kingdom", *TRAIN, *VALIDATION, *TEST}
+    for i, country in enumerate(confirmed.countries):
+        if country in eight:
+            continue
+        removed = deaths.persons[i] + recovered.persons[i]
+        one = _usable(
+            country, people.get(country, 0.0), confirmed, i, removed, recovered.persons[i]
+        )
+        if one is not None:
+            found[country] = one
+    return found
+
+
+def _usable(
+    country: str,
+    people: float,
+    confirmed: Counts,
+    place: int,
+    removed: np.ndarray,
+    recovered: np.ndarray,
+) -> Epidemic | None:
+    """The first 300 days of a country, if its reports pass the rule of `world_epidemics`."""
+    cases = confirmed.persons[place]
+    onset = int(np.argmax(cases > _ONSET * people))
+    if people < _LEAST_PEOPLE or cases[onset] <= _ONSET * people or len(cases) < onset + DAYS:
+        return None
+    days = slice(onset, onset + DAYS)
+    cases, removed = cases[days], removed[days]
+    growth = np.diff([cases, recovered[days]])
+    reported = (growth > 0).mean(1).min() >= _LEAST_REPORTED
+    steady = growth.min() >= 0 and growth.max() <= _LARGEST_CORRECTION * cases[-1]
+    if not (reported and steady and (cases >= removed).all()):
+        return None
+    first = confirmed.first_day + datetime.timedelta(days=onset)
+    shares = np.stack([people - cases, cases - removed, removed], 1) / people
+    return Epidemic(country, first, shares)
+
+
+def paper(*, seed: int = 0, data_dir: str | Path | None = None) -> Split:
+    """As published: a day is 0.05, errors are in standard deviations over all eight countries,
+    those of the test included, and each test country has one window.
+    """
+    found = _eight(data_dir)
+    shares = np.concatenate([one.shares for one in found.values()])
+
+    def part(countries: Sequence[str], windows: int) -> Part:
+        return _part([found[name] for name in countries], seed, _PAPER_DAY, windows=windows)
+
+    return Split(
+        train=part(TRAIN, 30),
+        validation=part(VALIDATION, 1),
+        test=part(TEST, 1),
+        sizes=Sizes(CONTEXT, HORIZON, 1),
+        unit=shares.std(0),
+        unit_words="the standard deviation over all eight countries",
+        notes=("The scale of the errors has seen the test countries; there are two test windows.",),
+    )
+
+
+def strict(*, stride: int = 1, seed: int = 0, data_dir: str | Path | None = None) -> Split:
+    """The paper's countries and days; errors are in standard deviations of the training countries,
+    and all windows of the test countries count.
+    """
+    found = _eight(data_dir)
+    parts = [[found[name] for name in part] for part in (TRAIN, VALIDATION, TEST)]
+    return _strict_split(parts, stride, seed)
+
+
+def world(*, stride: int = 10, seed: int = 0, data_dir: str | Path | None = None) -> Split:
+    """Forty-three further countries, of which the file `covid_world.csv` says who is in which part;
+    the rule of their choice is that of `world_epidemics`.
+    """
+    found, listed = world_epidemics(data_dir), world_parts()
+    if missing := [name for names in listed.values() for name in names if name not in found]:
+        raise DataError(
+            f"the tables have no usable reports of {missing[0]}",
+            hint="covid_world.csv was made from the state of 2021-07-15: see physsm data get",
+        )
+    parts = [[found[name] for name in listed[part]] for part in ("train", "validation", "test")]
+    return _strict_split(parts, stride, seed)
+
+
+def world_parts() -> dict[str, list[str]]:
+    """The countries of the parts train, validation and test."""
+    text = resources.files("physsm.datasets").joinpath("covid_world.csv").read_text("utf-8")
+    parts: dict[str, list[str]] = {"train": [], "validation": [], "test": []}
+    for row in csv.DictReader(text.splitlines()):
+        parts[row["part"]].append(row["country"])
+    return parts
+
+
+DATASET: Final = Dataset(
+    name="covid",
+    summary="COVID-19 as shares of a population, daily: eight countries of the paper, 43 others",
+    system="sir_conserving",
+    protocols={"paper": paper, "strict": strict, "world": world},
+    sources=(_TABLE, _JHU),
+)
+
+
+def _eight(data_dir: str | Path | None) -> Mapping[str, Epidemic]:
+    found = {}
+    for country in (*TRAIN, *VALIDATION, *TEST):
+        path = locate(_TABLE, f"sir_data_{country}.csv", data_dir)
+        one = read_epidemic(path, country)
+        if len(one.shares) < DAYS:
+            raise DataError(f"{path} has {len(one.shares)} days, and {DAYS} are needed")
+        found[country] = Epidemic(country, one.first_day, one.shares[:DAYS])
+    return found
+
+
+def _strict_split(parts: Sequence[Sequence[Epidemic]], stride: int, seed: int) -> Split:
+    if stride < 1:
+        raise ConfigError(f"covid: the stride is {stride} and must be at least 1")
+    train, validation, test = (_part(part, seed, 1.0, stride=stride) for part in parts)
+    _, scale = channel_moments(train.panel)
+    return Split(
+        train,
+        validation,
+        test,
+        Sizes(CONTEXT, HORIZON, stride),
+        unit=scale,
+        unit_words="the standard deviation in the training countries",
+    )
+
+
+def _part(
+    epidemics: Sequence[Epidemic],
+    seed: int,
+    day: float,
+    *,
+    stride: int = 1,
+    windows: int | None = None,
+) -> Part:
+    """Countries with a tenth of their days dropped, and windows of what is kept.
+
+    Which days are dropped depends on the country and the seed, not on who else is in the part.
+    """
+    series, raw = [], []
+    for one in epidemics:
+        name = [seed, *one.country.encode()]
+        kept = np.sort(np.random.default_rng(name).permutation(DAYS)[:KEPT])
+        nothing = np.zeros((KEPT, 0))
+        series.append(Series(one.country, kept * day, one.shares[kept], nothing))
+        raw.append(RawRows(one.country, kept))
+    starts = np.arange(0, KEPT - CONTEXT - HORIZON + 1, stride)[:windows]
+    number = np.repeat(np.arange(len(series)), len(starts))
+    start = np.tile(starts, len(series))
+    chosen = Windows(number, start, start + CONTEXT, start + CONTEXT + HORIZON)
+    layout = Layout(time="day", series="country")
+    return Part(Panel.from_series(series, _CHANNELS, (), layout), chosen, tuple(raw))

@@ -1,0 +1,187 @@
+"""Flights of a Crazyflie quadrotor (Eschmann 2024), the paper's first experiment.
+
+Channels are the acceleration, the angular rate and its derivative along the body's axes (m/s^2,
+rad/s, rad/s^2), controls the lagged set-points of the motors, their sum and the torques of their
+arms. A model sees 801 rows, about 0.8 s, and forecasts 200.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from physsm._errors import ConfigError, DataError
+from physsm._values import Layout, Panel, Series
+from physsm.data.scale import channel_moments
+from physsm.data.window import Sizes, Windows
+from physsm.datasets._crazyflie_flights import (
+    CHANNELS,
+    CONTROLS,
+    Flight,
+    Slopes,
+    cut_flights,
+    derive,
+)
+from physsm.datasets._crazyflie_log import read_log
+from physsm.datasets._dataset import Dataset, Part, RawRows, Split
+from physsm.datasets._sources import locate
+
+CONTEXT, HORIZON = 801, 200  # rows: 800 steps inside the context, 200 after it
+
+_SOURCE = "drone_crazyflie"
+_EVENT = "fixedFrequency"
+# Seconds since the start of the machine in which it flies; log10 is not among the flights that the
+# paper's rates of 573 to 1916 Hz fit.
+_FLIGHTS: Final = {"log15": ((55.0, 90.0),), "log16": ((32.0, 38.0), (45.0, 49.0))}
+_THRUST_FLIGHT: Final = {"log10": ((35.0, 65.0),)}
+_PAPER_SEED = 14
+_PAPER_SHARES = (0.7, 0.1, 0.2)
+
+
+def flights(
+    logs: Sequence[str] = ("log15", "log16"), *, data_dir: str | Path | None = None
+) -> dict[str, Flight]:
+    """The flights of the logs `log10`, `log15` or `log16`, by name."""
+    known = {**_FLIGHTS, **_THRUST_FLIGHT}
+    found = {}
+    for log in logs:
+        if log not in known:
+            raise ConfigError(f"drone has no log {log!r}: there are {', '.join(sorted(known))}")
+        path = locate(_SOURCE, log, data_dir)
+        events = read_log(path)
+        if _EVENT not in events:
+            raise DataError(f"{path} has no event {_EVENT}; it has {', '.join(events)}")
+        found |= {flight.name: flight for flight in cut_flights(log, events[_EVENT], known[log])}
+    return found
+
+
+def strict(
+    *,
+    stride: int = 25,
+    faithful: bool = False,
+    slopes: Slopes = "central",
+    data_dir: str | Path | None = None,
+) -> Split:
+    """Whole flights: two of roll and pitch and one of yaw for training, the first half of another
+    for validation, the second half and the last flight of roll and pitch for test.
+
+    Flights are cut before anything is derived from them. Errors are in standard deviations of the
+    training flights. `slopes="backward"` gives angular accelerations that do not show the next
+    angular rate; `faithful` keeps a slip of the published acceleration along z.
+    """
+    _check_stride(stride)
+    found = flights(data_dir=data_dir)
+    halved = found["log16_1"]
+    half = len(halved.times) // 2
+    parts = [
+        [found["log15_0"], found["log15_1"], found["log16_0"]],
+        [halved.piece(0, half, "log16_1a")],
+        [found["log15_2"], halved.piece(half, len(halved.times), "log16_1b")],
+    ]
+    train, validation, test = (
+        _part(_panel(part, faithful, slopes), part, slopes, stride) for part in parts
+    )
+    _, scale = channel_moments(train.panel)
+    return Split(
+        train,
+        validation,
+        test,
+        Sizes(CONTEXT, HORIZON, stride),
+        unit=scale,
+        unit_words="the standard deviation in the training flights",
+        notes=_notes(slopes),
+    )
+
+
+def paper(
+    *,
+    stride: int = 1,
+    faithful: bool = True,
+    slopes: Slopes = "central",
+    data_dir: str | Path | None = None,
+) -> Split:
+    """As published: windows of all flights are pooled, and each part is drawn from a shuffle of its
+    own. About seven in ten test windows are training windows, nearly all others overlap with one.
+
+    Errors are in standard deviations over the training windows.
+    """
+    _check_stride(stride)
+    found = list(flights(data_dir=data_dir).values())
+    whole = _part(_panel(found, faithful, slopes), found, slopes, stride)
+    shuffles = np.random.RandomState(_PAPER_SEED)
+    edges = np.rint(np.cumsum((0.0, *_PAPER_SHARES)) * whole.windows.number).astype(np.int64)
+    parts = []
+    for first, last in itertools.pairwise(edges):
+        order = shuffles.permutation(whole.windows.number)
+        parts.append(Part(whole.panel, whole.windows[np.sort(order[first:last])], whole.raw))
+    train, validation, test = parts
+    return Split(
+        train,
+        validation,
+        test,
+        Sizes(CONTEXT, HORIZON, stride),
+        unit=_scale_over_windows(train),
+        unit_words="the standard deviation over the training windows",
+        notes=("Seven in ten test windows are also training windows.", *_notes(slopes)),
+    )
+
+
+DATASET: Final = Dataset(
+    name="drone",
+    summary="flights of a small quadrotor: accelerations and rates at about 1010 Hz",
+    system="quadrotor",
+    protocols={"paper": paper, "strict": strict},
+    sources=(_SOURCE,),
+)
+
+
+def _notes(slopes: Slopes) -> tuple[str, ...]:
+    if slopes == "backward":
+        return ()
+    return (
+        "Angular accelerations are central differences: each row already shows the angular rate "
+        "of the next, which one step ahead any linear model can read off.",
+    )
+
+
+def _panel(found: Sequence[Flight], faithful: bool, slopes: Slopes) -> Panel:
+    series = [
+        Series(one.name, one.times - one.times[0], *derive(one, faithful=faithful, slopes=slopes))
+        for one in found
+    ]
+    return Panel.from_series(series, CHANNELS, CONTROLS, Layout(time="time", series="flight"))
+
+
+def _part(panel: Panel, found: Sequence[Flight], slopes: Slopes, stride: int) -> Part:
+    reach = (1, 1) if slopes == "central" else (1, 0)
+    # The first part of a name is the log, in which samples are numbered.
+    raw = tuple(RawRows(one.name.split("_")[0], one.number, *reach) for one in found)
+    return Part(panel, _windows(panel.lengths, stride), raw)
+
+
+def _windows(lengths: Int[np.ndarray, " flights"], stride: int) -> Windows:
+    starts = [np.arange(0, rows - CONTEXT - HORIZON + 1, stride) for rows in lengths]
+    series = np.repeat(np.arange(len(lengths)), [len(part) for part in starts])
+    start = np.concatenate(starts)
+    return Windows(series, start, start + CONTEXT, start + CONTEXT + HORIZON)
+
+
+def _scale_over_windows(part: Part) -> Float[np.ndarray, " channels"]:
+    """Standard deviations over all rows of all windows: a row counts as often as it occurs."""
+    count = np.zeros((len(part.panel), part.panel.times.shape[1] + 1))
+    np.add.at(count, (part.windows.series, part.windows.start), 1)
+    np.add.at(count, (part.windows.series, part.windows.stop), -1)
+    weight = count.cumsum(1)[:, :-1, None]
+    values = np.nan_to_num(part.panel.values)
+    mean = (weight * values).sum((0, 1)) / weight.sum()
+    return np.sqrt((weight * (values - mean) ** 2).sum((0, 1)) / weight.sum())
+
+
+def _check_stride(stride: int) -> None:
+    if stride < 1:
+        raise ConfigError(f"drone: the stride is {stride} and must be at least 1")
