@@ -1,49 +1,115 @@
-"""What every metric must do; a new file in `metrics` is picked up by itself."""
+"""What every metric must do; a new file in `metrics` is picked up by itself.
+
+Every metric is asked the same: how far from the best possible score is a forecast of tracks, of
+which a track metric sees positions and the others see cells?
+"""
 
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import array_shapes, arrays
+from hypothesis.extra.numpy import arrays
 
 from physsm._registry import find, names_in
+from physsm.metrics._kinds import Kind
 
 pytestmark = pytest.mark.parametrize("name", names_in("metrics"))
 
-numbers = st.floats(-1e6, 1e6)
-tables = array_shapes(min_dims=1, max_dims=3, max_side=5).flatmap(
-    lambda shape: st.tuples(arrays(float, shape, elements=numbers), arrays(bool, shape))
-)
+# The root of a mean is no mean: its squares are.
+POWER_THAT_IS_A_MEAN = {"rmse": 2}
+
+sizes = st.tuples(st.integers(2, 6), st.integers(4, 8))
+seeds = st.integers(0, 2**32 - 1)
 
 
-def test_is_documented(name):
-    assert find("metrics", name, "METRIC").__doc__
-
-
-@given(tables)
-def test_perfection_is_best(name, table):
-    measured, _ = table
+def distance_from_best(name, measured, predicted):
+    """0 for the best score; a forecast of one number is also an interval and a distribution."""
     metric = find("metrics", name, "METRIC")
-    assert metric(measured, measured) == 0
-    assert metric(measured, measured + 1.0) > 0
-    assert metric(measured, measured - 2.0) > metric(measured, measured - 1.0)
-
-
-@given(tables, numbers)
-def test_cells_that_were_not_measured_do_not_count(name, table, elsewhere):
-    values, seen = table
-    metric = find("metrics", name, "METRIC")
-    measured = np.where(seen, values, np.nan)
-    score = metric(measured, np.zeros_like(values))
+    kind = find("metrics", name, "KIND")
+    if kind == "motion":
+        score = metric(measured, predicted, gap=0.1)
+    elif kind == "interval":
+        score = metric(measured, predicted, predicted)
+    elif kind == "distribution":
+        levels = np.array([0.25, 0.5, 0.75])
+        score = metric(measured, np.stack([predicted] * 3), levels)
+    else:
+        score = metric(measured, predicted)
     assert type(score) is float
-    if not seen.any():
-        assert math.isnan(score)
-        return
-    assert score == metric(measured, np.where(seen, 0.0, elsewhere))
+    return 1 - score if kind == "interval" else score
 
 
-def test_a_forecast_cannot_leave_out_a_cell(name):
-    metric = find("metrics", name, "METRIC")
-    assert math.isnan(metric(np.array([1.0, 2.0]), np.array([1.0, np.nan])))
+def tracks(seed, size):
+    return np.random.default_rng(seed).normal(0.0, 10.0, (*size, 2))
+
+
+def test_is_documented_and_of_a_known_kind(name):
+    assert find("metrics", name, "METRIC").__doc__
+    assert find("metrics", name, "KIND") in get_args(Kind)
+
+
+@given(seeds, sizes)
+def test_perfection_is_best(name, seed, size):
+    measured = tracks(seed, size)
+    assert distance_from_best(name, measured, measured) == 0
+    wrong = distance_from_best(name, measured, 1.25 * measured)
+    assert wrong > 0
+    assert distance_from_best(name, measured, 1.5 * measured) >= wrong
+
+
+@given(seeds, sizes, st.floats(0, 1), st.sampled_from([0.0, 1e6, np.inf, np.nan]))
+def test_what_was_not_measured_does_not_count(name, seed, size, share, elsewhere):
+    rng = np.random.default_rng(seed)
+    values = tracks(seed, size)
+    seen = rng.random(values.shape) < share
+    measured = np.where(seen, values, np.nan)
+    predicted = rng.normal(0.0, 10.0, values.shape)
+    score = distance_from_best(name, measured, predicted)
+    other = distance_from_best(name, measured, np.where(seen, predicted, elsewhere))
+    np.testing.assert_equal(other, score)
+    assert not seen.all() or math.isfinite(score)
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 2), (3, 0, 2), (3, 5, 2)])
+def test_nothing_measured_has_no_score(name, shape):
+    assert math.isnan(distance_from_best(name, np.full(shape, np.nan), np.zeros(shape)))
+
+
+@given(seeds, sizes)
+def test_a_forecast_cannot_leave_out_a_window(name, seed, size):
+    measured = tracks(seed, size)
+    predicted = np.array(measured)
+    predicted[0] = np.nan
+    assert math.isnan(distance_from_best(name, measured, predicted))
+
+
+@given(seeds, sizes, st.randoms(use_true_random=False))
+def test_order_of_windows_does_not_matter(name, seed, size, random):
+    measured, predicted = tracks(seed, size), tracks(seed + 1, size)
+    measured[0, 1] = np.nan
+    order = list(range(size[0]))
+    random.shuffle(order)
+    np.testing.assert_allclose(
+        distance_from_best(name, measured[order], predicted[order]),
+        distance_from_best(name, measured, predicted),
+        rtol=1e-12,
+    )
+
+
+@given(seeds, st.integers(2, 8), st.integers(0, 8), arrays(bool, 10))
+def test_batches_weighted_by_their_measured_windows_give_the_whole(name, seed, cut, right, seen):
+    assume(seen.any())
+    measured, predicted = tracks(seed, (10, 5)), tracks(seed + 1, (10, 5))
+    predicted[:right] = measured[:right]
+    measured[~seen] = np.nan
+    power = POWER_THAT_IS_A_MEAN.get(name, 1)
+    total = sum(
+        seen[batch].sum() * distance_from_best(name, measured[batch], predicted[batch]) ** power
+        for batch in (slice(0, cut), slice(cut, None))
+        if seen[batch].any()
+    )
+    whole = distance_from_best(name, measured, predicted) ** power
+    np.testing.assert_allclose(total / seen.sum(), whole, rtol=1e-12, atol=1e-15)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from physsm.metrics._kinds import Kind
+from physsm.metrics._means import mean_over_samples
+
 
 def mean_absolute_error(
     measured: Float[np.ndarray, "*cells"], predicted: Float[np.ndarray, "*cells"]
@@ -14,8 +17,8 @@ def mean_absolute_error(
     Both in the same units: scale them first where channels have different ones. A predicted NaN
     where something was measured makes the score NaN: a model cannot leave out what is hard.
     """
-    error = np.abs(measured - predicted)[~np.isnan(measured)]
-    return float(error.mean()) if error.size else float("nan")
+    return mean_over_samples(np.abs(measured - predicted)[~np.isnan(measured)])
 
 
 METRIC = mean_absolute_error
+KIND: Kind = "point"

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from physsm.metrics._kinds import Kind
+from physsm.metrics._means import mean_over_samples
+
 
 def mean_squared_error(
     measured: Float[np.ndarray, "*cells"], predicted: Float[np.ndarray, "*cells"]
@@ -14,8 +17,8 @@ def mean_squared_error(
     Both in the same units: scale them first where channels have different ones. A predicted NaN
     where something was measured makes the score NaN: a model cannot leave out what is hard.
     """
-    error = (measured - predicted)[~np.isnan(measured)] ** 2
-    return float(error.mean()) if error.size else float("nan")
+    return mean_over_samples((measured - predicted)[~np.isnan(measured)] ** 2)
 
 
 METRIC = mean_squared_error
+KIND: Kind = "point"
