@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,16 @@ def numbers(values: Any, what: str) -> Float[np.ndarray, "..."]:
     except (TypeError, ValueError):
         shown = textwrap.shorten(repr(values), 60, placeholder=" ...")
         raise DataError(f"the {what} must be an array of numbers, and {shown} was given") from None
+
+
+def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with some of them changed; tables are merged, not replaced."""
+    result = dict(base)
+    for key, value in changes.items():
+        old = result.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        result[key] = merged(old, value) if both else value  # type: ignore[arg-type]
+    return result
 
 
 def is_array(values: Any) -> bool:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from physsm._errors import ConfigError
+
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
@@ -184,7 +186,9 @@ class Forecast:
     """What a forecaster says of the future, in the units of the table.
 
     `lower` and `upper` are meant to hold a share `coverage` of the measurements. `states` and
-    `unknowns` are None for a model that has no physics. Rows after `lengths` are padding.
+    `unknowns` are None for a model that has no physics. Rows after `lengths` are padding. Behind
+    `quantile` are the `spread`, how many of it hold each share of the errors (`distances`), and the
+    `limits` of each channel.
     """
 
     ids: tuple[str, ...]
@@ -201,6 +205,22 @@ class Forecast:
     unknown_names: tuple[str, ...] = ()
     unknowns: Float[np.ndarray, "series steps unknowns"] | None = None
     warnings: tuple[str, ...] = ()
+    spread: Float[np.ndarray, "series steps channels"] | None = None
+    distances: Float[np.ndarray, "channels levels"] | None = None
+    limits: tuple[np.ndarray, np.ndarray] | None = None
+
+    def quantile(self, level: float) -> Float[np.ndarray, "series steps channels"]:
+        """Below which a share `level` of the measurements is expected; NaN without intervals.
+
+        Errors are taken to be as likely above the mean as below it, as the intervals are.
+        """
+        if not 0 < level < 1:
+            raise ConfigError(f"the level is {level} and must be between 0 and 1")
+        if self.spread is None or self.distances is None or self.limits is None:
+            return np.full_like(self.mean, np.nan)
+        grid = np.linspace(0, 1, self.distances.shape[1])
+        reach = np.array([np.interp(abs(2 * level - 1), grid, row) for row in self.distances])
+        return np.clip(self.mean + np.sign(level - 0.5) * reach * self.spread, *self.limits)
 
     @property
     def valid(self) -> Bool[np.ndarray, "series steps"]:

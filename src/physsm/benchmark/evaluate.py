@@ -1,26 +1,45 @@
-"""Scores: a fitted model and the classical rows on the same windows of one panel.
+"""Scores: a fitted model and the classical rows on the same windows.
 
-`interp_*` is one step ahead inside the context, `extrap_*` the target after it. Errors are in units
-of each channel's standard deviation in the training part, so that channels can be averaged.
+`interp_*` is one step ahead inside the context, `extrap_*` the target after it. Errors are in the
+trial's units, usually each channel's standard deviation in the training part, so that channels can
+be averaged. Where channels are positions, their errors are in m and s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
-from physsm._errors import DataError
 from physsm._registry import find
-from physsm._values import Panel, Query
-from physsm.data.window import Sizes, cut_windows, windows
-from physsm.metrics import mae, mse
+from physsm._values import Forecast, Panel, Query
+from physsm.benchmark.trial import Trial, panel_trial
+from physsm.data.window import Sizes
+from physsm.metrics import (
+    acceleration_error,
+    ade,
+    coverage,
+    crps,
+    fde,
+    jerk_error,
+    mae,
+    mse,
+    rmse,
+    speed_error,
+)
+from physsm.metrics._slices import by_channel, by_horizon
 from physsm.models._base import AbstractFitted
 
 CLASSICAL = ("repeat_last", "line", "arx")
 
 Score = dict[str, Any]
+
+_COVERAGE = 0.9
+_LEVELS = (np.arange(20) + 0.5) / 20  # of the quantiles behind the CRPS
+_BLOCK = 128  # windows forecast at once
+_SMOOTH = 5  # points: those of a line between two keyframes of a recorded track
 
 
 def fit_classical(train: Panel, validation: Panel, seed: int) -> dict[str, AbstractFitted]:
@@ -31,46 +50,118 @@ def fit_classical(train: Panel, validation: Panel, seed: int) -> dict[str, Abstr
     }
 
 
-def evaluation_windows(panel: Panel, sizes: Sizes) -> tuple[Panel, Query, Panel]:
-    """Histories, queries and targets; targets of one series do not overlap."""
-    chosen = windows(panel, sizes.context, sizes.horizon, sizes.horizon)
-    if not chosen.number:
-        raise DataError(
-            f"no series is long enough to score: a target of {sizes.horizon} rows and two rows "
-            f"before it are needed, and the longest has {int(panel.lengths.max(initial=0))}"
-        )
-    return cut_windows(panel, chosen)
-
-
-def score(
-    model: AbstractFitted,
-    parts: tuple[Panel, Query, Panel],
-    scale: tuple[float, ...],
-    coverage: float = 0.9,
-) -> Score:
-    """The errors of one model, and the share of targets inside its intervals."""
-    history, query, target = parts
-    unit = np.array(scale)
-    inside = model.one_step(history, coverage=None).mean / unit
-    measured = np.array(history.values)
-    measured[:, 0] = np.nan  # nothing is before the first row
-    future = model.forecast(history, times=query, coverage=coverage)
-    covered = (target.values >= future.lower) & (target.values <= future.upper)
-    is_measured = ~np.isnan(target.values)
-    return {
-        "model": model.name,
-        "interp_mae": mae.METRIC(measured / unit, inside),
-        "interp_mse": mse.METRIC(measured / unit, inside),
-        "extrap_mae": mae.METRIC(target.values / unit, future.mean / unit),
-        "extrap_mse": mse.METRIC(target.values / unit, future.mean / unit),
-        "coverage": float(covered[is_measured].mean()) if is_measured.any() else None,
-    }
-
-
 def evaluate(
     model: AbstractFitted, classical: Mapping[str, AbstractFitted], panel: Panel, sizes: Sizes
 ) -> list[Score]:
     """One row for the model and one for each classical forecaster."""
-    parts = evaluation_windows(model.check(panel), sizes)
+    unit = np.array(model.interface.channel_scale)
+    trial = panel_trial(model.check(panel), sizes, unit)
     rows = {model.name: model, **classical}
-    return [score(row, parts, model.interface.channel_scale) for row in rows.values()]
+    return [score(row, trial) for row in rows.values()]
+
+
+def score(model: AbstractFitted, trial: Trial) -> Score:
+    """All metrics of one model. `channels` and `horizon` hold its extrapolation MAE by channel, and
+    by tenths of the horizon.
+    """
+    inside, future, quantiles, limits = _predictions(model, trial)
+    unit, measured, target = trial.unit, np.array(trial.inside.values), trial.target.values
+    measured[:, 0] = np.nan  # nothing is before the first row
+    lower, upper = limits
+    scaled = target / unit, future / unit
+    found: Score = {
+        "model": model.name,
+        "interp_mae": mae.METRIC(measured / unit, inside / unit),
+        "interp_mse": mse.METRIC(measured / unit, inside / unit),
+        "interp_rmse": rmse.METRIC(measured / unit, inside / unit),
+        "extrap_mae": mae.METRIC(*scaled),
+        "extrap_mse": mse.METRIC(*scaled),
+        "extrap_rmse": rmse.METRIC(*scaled),
+        "extrap_crps": crps.METRIC(scaled[0], quantiles / unit, _LEVELS),
+        "coverage": coverage.METRIC(target, lower, upper),
+        "horizon": [[*steps, value] for steps, value in by_horizon(mae.METRIC, *scaled)],
+    }
+    if len(trial.target.channels) <= 32:
+        errors = by_channel(mae.METRIC, *scaled)
+        found["channels"] = dict(zip(trial.target.channels, errors, strict=True))
+    if trial.debias is not None:
+        found["interp_mae_debiased"] = mae.METRIC(measured / unit, trial.debias(inside) / unit)
+        found["extrap_mae_debiased"] = mae.METRIC(scaled[0], trial.debias(future) / unit)
+        found["extrap_mse_debiased"] = mse.METRIC(scaled[0], trial.debias(future) / unit)
+    for pair in trial.tracks:
+        found |= _track_scores(trial, pair, future)
+    return found
+
+
+def score_all(models: Mapping[str, AbstractFitted], trial: Trial) -> list[Score]:
+    """One row for each model, by the names they are given."""
+    return [{**score(model, trial), "model": name} for name, model in models.items()]
+
+
+def _predictions(
+    model: AbstractFitted, trial: Trial
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """One row ahead, the future, its quantiles, and the limits of its interval."""
+    inside, means, quantiles, lower, upper = [], [], [], [], []
+    for history, query in _blocks(trial):
+        inside.append(model.one_step(history, coverage=None).mean)
+        future = model.forecast(history, times=query, coverage=_COVERAGE)
+        means.append(_padded(future.mean, trial))
+        quantiles.append(_padded(_quantiles(future), trial, axis=2))
+        lower.append(_padded(future.lower, trial))
+        upper.append(_padded(future.upper, trial))
+    rows = trial.history.times.shape[1]
+    longest = [_lengthened(part, rows, 1) for part in inside]
+    limits = np.concatenate(lower), np.concatenate(upper)
+    return np.concatenate(longest), np.concatenate(means), np.concatenate(quantiles, 1), limits
+
+
+def _blocks(trial: Trial) -> Iterator[tuple[Panel, Query]]:
+    """Windows in blocks, so that memory does not grow with their number."""
+    for first in range(0, len(trial.history), _BLOCK):
+        chosen = np.arange(first, min(first + _BLOCK, len(trial.history)))
+        steps = int(trial.query.lengths[chosen].max())
+        query = Query(
+            trial.query.times[chosen, :steps],
+            trial.query.controls[chosen, :steps],
+            trial.query.lengths[chosen],
+        )
+        yield trial.history.select(chosen), query
+
+
+def _quantiles(future: Forecast) -> Float[np.ndarray, "levels series steps channels"]:
+    return np.stack([future.quantile(level) for level in _LEVELS])
+
+
+def _padded(part: np.ndarray, trial: Trial, axis: int = 1) -> np.ndarray:
+    return _lengthened(part, trial.query.times.shape[1], axis)
+
+
+def _lengthened(part: np.ndarray, steps: int, axis: int) -> np.ndarray:
+    """NaN after the last step of a block."""
+    missing = [(0, 0)] * part.ndim
+    missing[axis] = (0, steps - part.shape[axis])
+    return np.pad(part, missing, constant_values=np.nan)
+
+
+def _track_scores(trial: Trial, pair: tuple[str, str], future: np.ndarray) -> Score:
+    """Displacements and motions of positions: up to the row that models were trained to reach
+    (`in_`), and after it (`out_`).
+    """
+    columns = [trial.target.channels.index(name) for name in pair]
+    measured, predicted = trial.target.values[..., columns], future[..., columns]
+    gap, reach = trial.target.median_gap, trial.in_domain or measured.shape[1]
+    motions: dict[str, Callable[..., float]] = {
+        "speed": speed_error.METRIC,
+        "acceleration": acceleration_error.METRIC,
+        "jerk": jerk_error.METRIC,
+    }
+    found: Score = {}
+    for name, rows in (("in", slice(0, reach)), ("out", slice(reach, None))):
+        there = measured[:, rows], predicted[:, rows]
+        if there[0].shape[1]:
+            found[f"{name}_ade"], found[f"{name}_fde"] = ade.METRIC(*there), fde.METRIC(*there)
+            for motion, metric in motions.items():
+                found[f"{name}_{motion}"] = metric(*there, gap=gap)
+                found[f"{name}_{motion}_smooth"] = metric(*there, gap=gap, smooth=_SMOOTH)
+    return found

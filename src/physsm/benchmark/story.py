@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from physsm._values import Forecast, Panel, Unknowns
-from physsm.benchmark.evaluate import Score, evaluation_windows
+from physsm.benchmark.evaluate import Score
+from physsm.benchmark.trial import panel_trial
 from physsm.data.window import Sizes
 from physsm.models._base import AbstractFitted
 from physsm.physics.explain import learned_equations, lifted_equations
@@ -155,7 +156,8 @@ def _examples(
     unknowns: Unknowns | None,
     truth: Mapping[str, float],
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    history, query, target = evaluation_windows(panel, sizes)
+    trial = panel_trial(panel, sizes, np.array(model.interface.channel_scale))
+    history, query, target = trial.history, trial.query, trial.target
     first: dict[str, int] = {}
     for i, name in enumerate(history.ids):
         first.setdefault(_series(name), i)

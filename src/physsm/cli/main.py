@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from physsm._errors import PhyssmError
+from physsm.cli.bench import bench
+from physsm.cli.data import data
 from physsm.cli.demo import demo
 from physsm.cli.evaluate import evaluate
 from physsm.cli.explain import explain
@@ -34,6 +36,8 @@ app = typer.Typer(
 )
 for _command in (demo, systems, explain, fit, forecast, evaluate, report):
     app.command()(_command)
+app.add_typer(data)
+app.add_typer(bench)
 
 
 def _show_version(wanted: bool) -> None:

@@ -26,7 +26,7 @@ _GAP = 3.0  # in median gaps: more is a break
 _SHORTEST = 0.01  # of the interval: shorter pieces are skipped
 _LOST = 2  # samples at each end of an interval, and before a gap
 
-CHANNELS = ("acc_x", "acc_y", "acc_z", "w_x", "w_y", "w_z", "dw_x", "dw_y", "dw_z")
+CHANNELS = tuple(f"{what}_{axis}" for what in ("acc", "gyro", "dgyro") for axis in "xyz")
 CONTROLS = ("rpm1", "rpm2", "rpm3", "rpm4", "thrust_z", "torque_x", "torque_y")
 Slopes = Literal["central", "backward"]
 

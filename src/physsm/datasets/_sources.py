@@ -30,7 +30,7 @@ class File:
     - `url`: where it is published; None for a file that has no public address. `how` then says
       how it is made.
     - `archive`: a file that, where it lies in the folder, stands for this one and others.
-    - `optional`: no protocol reads it.
+    - `optional`: no protocol reads it; models that look at maps do, or tests.
     """
 
     path: str
@@ -97,7 +97,8 @@ def locate(source: str, file: str, data_dir: str | Path | None = None) -> Path:
             return path
     looked = ", ".join(str(place / source) for place in places(data_dir))
     raise DataError(
-        f"the data {source} are not here: there is no {file} in {looked}", hint=_advice(source, file)
+        f"the data {source} are not here: there is no {file} in {looked}",
+        hint=_advice(source, file),
     )
 
 

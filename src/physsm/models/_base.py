@@ -145,14 +145,7 @@ class AbstractFitted(abc.ABC):
         check_coverage(coverage)
         panel = self.check(history)
         wanted = inside_times(panel, times)
-        mean = np.full((*wanted.shape, len(panel.channels)), np.nan)
-        for i, one in enumerate(panel):
-            for channel in range(len(panel.channels)):
-                seen = ~np.isnan(one.values[:, channel])
-                if seen.any():
-                    mean[i, :, channel] = np.interp(
-                        wanted[i], one.times[seen], one.values[seen, channel]
-                    )
+        mean = straight_lines(panel, wanted)
         lengths = panel.lengths if times is None else np.full(len(panel), wanted.shape[1])
         prediction = Prediction(mean, np.full_like(mean, np.nan))
         return self._as_forecast(panel, wanted, lengths, prediction, None)
@@ -196,10 +189,10 @@ class AbstractFitted(abc.ABC):
         calibration: Calibration | None = None,
     ) -> Forecast:
         """With the calibration of forecasts, or another one."""
-        nothing = np.full_like(prediction.mean, np.nan)
-        reach = nothing
+        used = calibration or self.calibration
+        reach = np.full_like(prediction.mean, np.nan)
         if coverage is not None:
-            reach = (calibration or self.calibration).factor(coverage) * prediction.spread
+            reach = used.factor(coverage) * prediction.spread
         state_names, unknown_names = self._physics_names()
         lower, upper = self._limits()
         return Forecast(
@@ -217,6 +210,9 @@ class AbstractFitted(abc.ABC):
             unknown_names=unknown_names if prediction.unknowns is not None else (),
             unknowns=prediction.unknowns,
             warnings=prediction.warnings,
+            spread=None if coverage is None else prediction.spread,
+            distances=used.quantiles,
+            limits=(lower, upper),
         )
 
     def _physics_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -283,6 +279,23 @@ def inside_times(panel: Panel, times: Any) -> Float[np.ndarray, "series steps"]:
             hint="interpolate inside the history, and forecast after it",
         )
     return wanted
+
+
+def straight_lines(
+    panel: Panel, wanted: Float[np.ndarray, "series steps"]
+) -> Float[np.ndarray, "series steps channels"]:
+    """Channels at times inside each series, along straight lines between its measurements; NaN for
+    one that was never measured.
+    """
+    found = np.full((*wanted.shape, len(panel.channels)), np.nan)
+    for i, one in enumerate(panel):
+        for channel in range(len(panel.channels)):
+            seen = ~np.isnan(one.values[:, channel])
+            if seen.any():
+                found[i, :, channel] = np.interp(
+                    wanted[i], one.times[seen], one.values[seen, channel]
+                )
+    return found
 
 
 def read_config(kind: type[BaseModel], settings: Mapping[str, Any], model: str) -> Any:

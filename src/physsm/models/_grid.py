@@ -13,6 +13,7 @@ from physsm.models._past import (
     Origins,
     brackets,
     channel_points,
+    columns_between,
     control_points,
     straight_between,
 )
@@ -42,12 +43,10 @@ def look_back(
     """
     end = panel.times[origins.series, origins.row]
     grid = end[:, None] - gap * np.arange(lags)
-    x = np.empty((*grid.shape, len(panel.channels)))
-    u = np.empty((*grid.shape, len(panel.control_names)))
-    for k in range(len(panel.channels)):
-        x[..., k] = straight_between(channel_points(panel, k, origins), origins, grid)
-    for k in range(len(panel.control_names)):
-        u[..., k] = straight_between(control_points(panel, k, origins), origins, grid)
+    channels, controls = range(len(panel.channels)), range(len(panel.control_names))
+    columns = [channel_points(panel, k, origins) for k in channels]
+    columns += [control_points(panel, k, origins) for k in controls]
+    x, u = np.split(columns_between(columns, origins, grid), [len(channels)], axis=2)
     x = np.where(np.isnan(x), 0, (x - usual.mean) / usual.scale)
     return LookBack(x, (u - usual_controls.mean) / usual_controls.scale)
 

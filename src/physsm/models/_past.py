@@ -6,7 +6,7 @@ before it. Everything here looks at those rows only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -94,23 +94,34 @@ class Points(NamedTuple):
 
 
 def channel_points(panel: Panel, channel: int, origins: Origins) -> Points:
-    """The measurements of a channel."""
-    values = panel.values[..., channel]
-    return _points(panel.times, values, ~np.isnan(values), origins)
+    """The measurements of a channel, in the series that have an origin."""
+    part = _series_with_origins(origins)
+    values = panel.values[part, :, channel]
+    return _points(panel.times[part], values, ~np.isnan(values), part.start, origins)
 
 
 def control_points(panel: Panel, control: int, origins: Origins) -> Points:
-    """A control at all rows."""
-    valid = np.arange(panel.times.shape[1]) < panel.lengths[:, None]
-    return _points(panel.times, panel.controls[..., control], valid, origins)
+    """A control at all rows, in the series that have an origin."""
+    part = _series_with_origins(origins)
+    valid = np.arange(panel.times.shape[1]) < panel.lengths[part, None]
+    values = panel.controls[part, :, control]
+    return _points(panel.times[part], values, valid, part.start, origins)
 
 
-def _points(times: np.ndarray, values: np.ndarray, known: np.ndarray, origins: Origins) -> Points:
+def _series_with_origins(origins: Origins) -> slice:
+    """Those from the first to the last, so that a block of origins does not cost a whole table."""
+    series = origins.series
+    return slice(int(series[0]), int(series[-1]) + 1) if len(series) else slice(0, 0)
+
+
+def _points(
+    times: np.ndarray, values: np.ndarray, known: np.ndarray, first: int, origins: Origins
+) -> Points:
+    """`first` is the number of the series in the first row."""
     count = np.cumsum(known).reshape(known.shape)
     before = np.concatenate([[0], count[:-1, -1]])
-    return Points(
-        times[known], values[known], before[origins.series], count[origins.series, origins.row]
-    )
+    series = origins.series - first
+    return Points(times[known], values[known], before[series], count[series, origins.row])
 
 
 def brackets(
@@ -131,6 +142,36 @@ def brackets(
     return np.clip(after - 1, first, last), np.clip(after, first, last)
 
 
+class Between(NamedTuple):
+    """Where times lie between the points of each origin: the points on both sides, the share of the
+    way from the left one, and whether there is a point at all.
+    """
+
+    left: Int[np.ndarray, "origins nodes"]
+    right: Int[np.ndarray, "origins nodes"]
+    share: Float[np.ndarray, "origins nodes"]
+    exists: Bool[np.ndarray, " origins"]
+
+    def straight(self, values: Float[np.ndarray, " points"]) -> Float[np.ndarray, "origins nodes"]:
+        """Values along straight lines between the points; NaN where there is none."""
+        start = values[self.left]
+        value = start + self.share * (values[self.right] - start)
+        value[~self.exists] = np.nan
+        return value
+
+
+def between(
+    points: Points, origins: Origins, wanted: Float[np.ndarray, "origins nodes"]
+) -> Between:
+    """Where the `wanted` times lie; there must be points. Outside of all it is the nearest one."""
+    left, right = brackets(points, origins, wanted)
+    start = points.times[left]
+    width = points.times[right] - start
+    inside = width > 0
+    share = np.where(inside, wanted - start, 0) / np.where(inside, width, 1)
+    return Between(left, right, share, points.exists)
+
+
 def straight_between(
     points: Points, origins: Origins, wanted: Float[np.ndarray, "origins nodes"]
 ) -> Float[np.ndarray, "origins nodes"]:
@@ -140,9 +181,29 @@ def straight_between(
     """
     if not len(points.times):
         return np.full(wanted.shape, np.nan)
-    left, right = brackets(points, origins, wanted)
-    width = points.times[right] - points.times[left]
-    inside = width > 0
-    share = np.where(inside, wanted - points.times[left], 0) / np.where(inside, width, 1)
-    value = points.values[left] + share * (points.values[right] - points.values[left])
-    return np.where(points.exists[:, None], value, np.nan)
+    return between(points, origins, wanted).straight(points.values)
+
+
+def columns_between(
+    columns: Sequence[Points], origins: Origins, wanted: Float[np.ndarray, "origins nodes"]
+) -> Float[np.ndarray, "origins nodes columns"]:
+    """`straight_between` for many columns. Those known at the same times share the search for
+    their places, which takes most of the time.
+    """
+    found = np.full((*wanted.shape, len(columns)), np.nan)
+    before, places = None, None
+    for k, points in enumerate(columns):
+        if not len(points.times):
+            continue
+        if places is None or before is None or not _same_places(points, before):
+            before, places = points, between(points, origins, wanted)
+        found[..., k] = places.straight(points.values)
+    return found
+
+
+def _same_places(one: Points, other: Points) -> bool:
+    return (
+        np.array_equal(one.end, other.end)
+        and np.array_equal(one.begin, other.begin)
+        and np.array_equal(one.times, other.times)
+    )

@@ -39,14 +39,15 @@ from physsm.models._stored import Stored
 
 _CHOICE_ORIGINS = 200  # forecasts that decide about lags and ridge
 _MOST_ROWS = 20_000  # of the regression, evenly chosen
-_MOST_FEATURES = 500
+_MOST_FEATURES = 1800
 _MOST_STEPS = 5000
 
 
 class Config(BaseModel):
     """- `lags`, `ridges`: what may be chosen; the pair with the least squared error of forecasts
       over `horizon` rows of the validation part is taken. Lags that the training series are too
-      short for, or with more than 500 features, are not tried, except the smallest.
+      short for, or with more than 1800 features, are not tried, except the smallest.
+    - `spacing`: gaps from one lag to the next. 50 lags by two reach 98 gaps back.
     - `horizon`: rows ahead that count in validation and behind the intervals; by default a quarter
       of the median series (with fewer than five series a twelfth), at most 100.
     """
@@ -57,6 +58,7 @@ class Config(BaseModel):
     ridges: tuple[Annotated[float, Field(ge=1e-12, allow_inf_nan=False)], ...] = Field(
         (1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0), min_length=1
     )
+    spacing: int = Field(1, ge=1)
     horizon: int | None = Field(None, ge=1)
 
 
@@ -67,7 +69,8 @@ class FittedArx(AbstractClassical):
 
     `weights` holds it for each number of lags up to the chosen one: a history that is too short
     for that is continued with fewer. Each has one row for each feature: 1, the controls at the end
-    of the step, then channels and controls at its start, one gap before, and so on.
+    of the step, then channels and controls at its start, one gap before, and so on. Lags that were
+    fitted some gaps apart have zeros between them, and count with these.
 
     Forecasts stay inside the range `low` to `high` of the training part, extended to the last value
     of the history where that lies outside, and widened by its own width on both sides. More than
@@ -144,7 +147,7 @@ class FittedArx(AbstractClassical):
         return result
 
     def describe(self) -> dict[str, Any]:
-        """What was chosen."""
+        """What was chosen; lags that are some gaps apart count with the gaps between."""
         return {"lags": sorted(self.weights), "ridge": self.ridge}
 
     def _own_arrays(self) -> dict[str, np.ndarray]:
@@ -209,23 +212,40 @@ def _without_recurrence(train: Panel, lags: int) -> FittedArx:
 def _candidates(start: FittedArx, train: Panel, config: Config) -> Iterator[FittedArx]:
     """The model with each choice of lags and ridge, fitted to the training part."""
     gap, channels, controls = train.median_gap, len(train.channels), len(train.control_names)
+    apart = gap * config.spacing
     origins = next_rows(train)
     chosen = np.linspace(0, len(origins.row) - 1, min(_MOST_ROWS, len(origins.row)))
     origins = Origins(*(field[chosen.astype(np.int64)] for field in origins))
-    known = known_lags(train, origins, gap)
+    known = known_lags(train, origins, apart)
     tried = [
         lags
         for lags in config.lags
         if _width(lags, channels, controls) <= _MOST_FEATURES and lags <= known.max(initial=0)
     ]
     widths = {lags: _width(lags, channels, controls) for lags in tried or [min(config.lags)]}
-    past = look_back(train, origins, gap, max(widths), start.usual, start.usual_controls)
+    past = look_back(train, origins, apart, max(widths), start.usual, start.usual_controls)
     after = look_ahead(train, origins, gap, start.usual, start.usual_controls)
     features = np.concatenate([np.ones((len(known), 1)), after.u, past.rows()], 1)
     weights = ridge_weights(features, after.x - past.x[:, 0], known, widths, config.ridges)
     for most, ridge in weights:
-        up_to = {lags: weights[lags, ridge] for lags in widths if lags <= most}
+        up_to = dict(
+            _spaced_out(weights[lags, ridge], lags, config.spacing, controls)
+            for lags in widths
+            if lags <= most
+        )
         yield replace(start, ridge=ridge, weights=up_to)
+
+
+def _spaced_out(
+    weights: Float[np.ndarray, "_ channels"], lags: int, spacing: int, controls: int
+) -> tuple[int, Float[np.ndarray, "_ channels"]]:
+    """Weights of lags `spacing` gaps apart as those of as many lags as the gaps they span."""
+    channels = weights.shape[1]
+    span = (lags - 1) * spacing + 1
+    by_lag = np.zeros((span, channels + controls, channels))
+    by_lag[::spacing] = weights[1 + controls :].reshape(lags, channels + controls, channels)
+    rows = by_lag.reshape(-1, channels)
+    return span, np.concatenate([weights[: 1 + controls], rows])
 
 
 @final

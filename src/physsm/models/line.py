@@ -19,7 +19,8 @@ from physsm.models._classical import (
     training_parts,
     with_intervals,
 )
-from physsm.models._past import Origins, Points, channel_points
+from physsm.models._last_line import last_line
+from physsm.models._past import Origins, channel_points
 from physsm.models._stored import Stored
 
 _CHOICE_ORIGINS = 400  # forecasts that decide how many points are used
@@ -54,8 +55,10 @@ class FittedLine(AbstractClassical):
             points = channel_points(panel, channel, origins)
             mean[..., channel] = self.usual.mean[channel]
             if len(points.times):
-                line = _line(points, most, origins.times)
-                mean[..., channel] = np.where(points.exists[:, None], line, mean[..., channel])
+                line = last_line(points, most)
+                ahead = origins.times - line.time[:, None]
+                there = line.level[:, None] + line.slope[:, None] * ahead
+                mean[..., channel] = np.where(points.exists[:, None], there, mean[..., channel])
         return mean
 
     def describe(self) -> dict[str, Any]:
@@ -68,29 +71,6 @@ class FittedLine(AbstractClassical):
         if len(points) != len(stored.interface.channels) or min(points) < 2:
             raise ValueError(f"the numbers of points are {points}")
         return {"points": points}
-
-
-def _line(
-    points: Points, most: int, times: Float[np.ndarray, "origins steps"]
-) -> Float[np.ndarray, "origins steps"]:
-    """Least squares through the last `most` points of each origin; one point gives a constant.
-
-    Times and values count from the last point, which keeps their digits under a huge offset.
-    """
-    back = np.arange(most)
-    place = points.end[:, None] - 1 - back
-    used = place >= points.begin[:, None]
-    place = np.clip(place, 0, len(points.times) - 1)
-    last = points.last[:, None]
-    t = np.where(used, points.times[place] - points.times[last], 0)
-    x = np.where(used, points.values[place] - points.values[last], 0)
-    count = np.maximum(used.sum(1, keepdims=True), 1)
-    t_mean, x_mean = t.sum(1, keepdims=True) / count, x.sum(1, keepdims=True) / count
-    t_centred = np.where(used, t - t_mean, 0)
-    square = (t_centred**2).sum(1, keepdims=True)
-    slope = (t_centred * x).sum(1, keepdims=True) / np.where(square > 0, square, 1)
-    ahead = times - points.times[last]
-    return points.values[last] + (x_mean + slope * (ahead - t_mean))
 
 
 @final

@@ -34,7 +34,8 @@ class S5Forecaster(LatentForecaster):
     Fitted = FittedS5
 
     def __init__(self, preset: str = "default", **settings: Any):
-        chosen = preset_settings(preset, {"latent": LATENT, "lambda": 0.0, **settings})  # type: ignore[arg-type]
+        own = {"latent": LATENT, "lambda": 0.0, "direct": False}
+        chosen = preset_settings(preset, {**own, **settings})  # type: ignore[arg-type]
         super().__init__(None, read_config(Config, chosen, self.name))
 
     @classmethod

@@ -20,9 +20,9 @@ class OptimiserSettings(BaseModel):
     thousandth of it along a cosine. `plateau` divides the rate by five when the validation loss has
     not improved for `patience` validations. `squares_decay` is Adam's second: with the usual 0.999
     the large gradients of a wrong start would hold back a training of a few hundred steps to its
-    end. `constants_speed` multiplies the steps of physical constants and noises. `weight_decay`
-    leaves alone what it would harm: the state space parameters, norms, biases and physical
-    constants.
+    end. `constants_speed` multiplies the steps of physical constants and noises, `direct_speed`
+    those of a direct path, which starts as the best linear one. `weight_decay` leaves alone what it
+    would harm: the state space parameters, norms, biases, physical constants and a direct path.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -35,11 +35,13 @@ class OptimiserSettings(BaseModel):
     clip_norm: float | None = Field(default=1.0, gt=0)
     squares_decay: float = Field(default=0.95, gt=0, lt=1)
     constants_speed: float = Field(default=20.0, gt=0)
+    direct_speed: float = Field(default=1e-3, ge=0)
 
 
 # Parameters by the name of their field: what decay would harm, and physical constants.
 _CONSTANTS = {"constants", "log_noise", "log_error", "log_apart"}
-_UNDECAYED = {"rate", "log_step", "D", "norms", "b"} | _CONSTANTS
+_DIRECT = {"direct"}
+_UNDECAYED = {"rate", "log_step", "D", "norms", "b"} | _CONSTANTS | _DIRECT
 
 
 def _field_name(path: tuple[object, ...]) -> str:
@@ -68,6 +70,9 @@ def make_optimiser(settings: OptimiserSettings, steps: int) -> optax.GradientTra
         optax.masked(
             optax.scale(settings.constants_speed), lambda params: _marked(params, _CONSTANTS)
         )
+    )
+    parts.append(
+        optax.masked(optax.scale(settings.direct_speed), lambda params: _marked(params, _DIRECT))
     )
     parts.append(optax.scale_by_learning_rate(_rate(settings, steps)))
     return optax.chain(*parts)

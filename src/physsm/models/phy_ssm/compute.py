@@ -56,6 +56,11 @@ def decode_states(network: Network, z: Float[Array, "series steps n"]) -> tuple[
     return z_ext, network.decode(z_ext)
 
 
+def next_rows(network: Network, rows: Observations) -> Array:
+    """Scaled channels of each row as predicted from those before it."""
+    return network.next_rows(rows, network.observe(rows, None))
+
+
 def decode(network: Network, z_ext: Float[Array, "steps series d"]) -> Array:
     """Scaled channels."""
     return network.decode(z_ext)
@@ -66,7 +71,8 @@ def roll_out(
 ) -> tuple[Rollout, Array]:
     """The futures of many series by means: states and unknowns, and scaled channels."""
     future = jax.vmap(network.rollout, in_axes=(0, 1, 1), out_axes=1)(boundary, controls, gaps)
-    return future, network.decode(future.z_ext)
+    rows = jax.vmap(network.future_rows, in_axes=(0, 1, 1, 1), out_axes=1)
+    return future, rows(boundary, future.z_ext, controls, gaps)
 
 
 def spread_of_rollout(
@@ -81,7 +87,7 @@ def spread_of_rollout(
         def one_draw(key: Array) -> Array:
             key_start, key_steps = jr.split(key)
             future = network.rollout(network.draw(boundary, key_start), controls, gaps, key_steps)
-            return network.decode(future.z_ext)
+            return network.future_rows(boundary, future.z_ext, controls, gaps)
 
         return _spread(jax.vmap(one_draw)(keys))
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from physsm._arguments import merged
 from physsm.nn.s5 import Discretisation, Skip
 from physsm.training.loop import TrainingSettings
 from physsm.training.optimiser import OptimiserSettings
@@ -45,9 +46,11 @@ class Config(BaseModel):
     - `physical_units`: scale states by their data and time by the median gap, so that the known
       terms hold in the user's units; else the structure acts on a free latent.
     - `ground_states`: channels with the name of a state are that state, without a decoder network.
+    - `direct`: a channel that measures no state goes on from its last value by a linear function of
+      the rows before, to which the decoder adds; only where rows are nearly regular.
     - `assimilate`: a state is inferred by a Kalman filter around the unit, which takes what the
-      encoder says as a measurement; the values of `per series` unknowns are inferred with it. Else
-      the encoder alone infers each state, as in the paper.
+      encoder says as a measurement; the values of `per series` unknowns are inferred with it. Else,
+      and where no channel measures a state, the encoder alone infers it, as in the paper.
     - `unknown_network`: what predicts the varying unknowns.
     - `control_hold`: a control keeps its value until the next row (`start`, as a digital
       controller does), or is a smooth signal of which a gap sees the mean of both ends (`mean`).
@@ -83,6 +86,7 @@ class Config(BaseModel):
     skip: Skip = "raw"
     physical_units: bool = True
     ground_states: bool = True
+    direct: bool = True
     control_hold: Literal["start", "mean"] = "start"
     correct: bool = True
     substeps: int = Field(default=2, ge=1, le=100)
@@ -108,6 +112,7 @@ PAPER: dict[str, Any] = {
     "skip": "normalised",
     "physical_units": False,
     "ground_states": False,
+    "direct": False,
     "assimilate": False,
     "correct": False,
     "substeps": 1,
@@ -134,13 +139,4 @@ PRESETS: dict[str, dict[str, Any]] = {"default": {}, "paper": PAPER}
 
 def preset_settings(preset: Preset, changes: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a preset with some of them changed; tables are merged, not replaced."""
-    return _merged(PRESETS[preset], changes)
-
-
-def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    result = dict(base)
-    for key, value in changes.items():
-        old = result.get(key)
-        both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        result[key] = _merged(old, value) if both else value  # type: ignore[arg-type]
-    return result
+    return merged(PRESETS[preset], changes)

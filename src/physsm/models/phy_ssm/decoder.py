@@ -22,7 +22,11 @@ class Decoder(eqx.Module):
     def __init__(self, plan: Plan, config: Config, extended: int, rng: Generator):
         self.plan = plan
         free, last = sum(state < 0 for state in plan.grounded), config.decoder_perceptron
-        self.perceptron = MLP(extended, last.width, last.layers, free, rng) if free else None
+        # Beside a direct path the decoder only corrects: at first it says nothing.
+        gain = 0.0 if plan.offsets else 1.0
+        self.perceptron = None
+        if free:
+            self.perceptron = MLP(extended, last.width, last.layers, free, rng, last_gain=gain)
 
     def __call__(self, centred: Float[Array, "*steps d"]) -> Float[Array, "*steps channels"]:
         """Scaled channels of extended states, which come without their means."""

@@ -161,8 +161,7 @@ class FittedLatent(AbstractFitted):
         return Prediction(mean, spread, model.states(reached), theta, warnings)
 
     def _one_step(self, history: Panel) -> Prediction:
-        observed = self._on_panels.over(compute.observe, history)
-        predicted = self._on_panels.run(compute.decode, observed.predicted)
+        predicted = self._on_panels.over(compute.next_rows, history)
         mean = series_first(self._on_panels.in_units(predicted), history, first=1)
         spread = np.broadcast_to(
             np.array(self.noise) * np.array(self.plan.channel_scale), mean.shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, cast, final
 
@@ -23,6 +24,7 @@ from physsm.models._base import (
 from physsm.models._calibration import uncalibrated
 from physsm.models._stored import Interface
 from physsm.models.phy_ssm.config import Config, Preset, preset_settings
+from physsm.models.phy_ssm.fit_direct import fit_direct
 from physsm.models.phy_ssm.fitted import FittedLatent
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.plan import data_plan, physics_plan
@@ -73,8 +75,14 @@ class LatentForecaster(AbstractForecaster):
         plan = data_plan(panel, self.config.hide > 0, self.config.physical_units)
         if self.system is not None:
             plan = physics_plan(plan, self.system, panel, self.config.ground_states)
+        scaled, scaled_held_out = plan.scale(panel), plan.scale(held_out)
+        start = fit_direct(plan, scaled, scaled_held_out, sizes) if self.config.direct else None
+        if start is not None:
+            plan = replace(plan, offsets=start.offsets)
         network = Network(self.system, plan, self.config, seed)
-        task = make_task(network, plan.scale(panel), plan.scale(held_out), sizes, self.config)
+        if start is not None:
+            network = network.with_direct_weights(start.weights)
+        task = make_task(network, scaled, scaled_held_out, sizes, self.config)
         place = None if folder is None else Path(folder)
         result = run_training(
             task, self.config.training, seed=seed, folder=place, resume=resume, report=report

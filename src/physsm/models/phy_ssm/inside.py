@@ -8,8 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from physsm._values import Panel
-from physsm.models._base import Prediction
+from physsm.models._base import Prediction, straight_lines
 from physsm.models.phy_ssm import compute
+from physsm.models.phy_ssm.direct import free_channels
 from physsm.models.phy_ssm.on_panels import OnPanels, series_first
 from physsm.models.phy_ssm.smooth import smooth, with_rows_at
 from physsm.models.phy_ssm.values import Drive
@@ -27,7 +28,11 @@ def values_inside(
     find = _between if model.network.filter is None else _smoothed
     z_ext, channels, spread = find(model, panel, wanted, np.array(noise))
     spread = spread * np.array(model.plan.channel_scale)
-    return Prediction(model.in_units(channels), spread, model.states(z_ext), None)
+    values = model.in_units(channels)
+    if model.network.direct_path is not None:  # the decoder alone does not make these channels
+        free = free_channels(model.plan)
+        values[..., free] = straight_lines(panel, wanted)[..., free]
+    return Prediction(values, spread, model.states(z_ext), None)
 
 
 Found = tuple[np.ndarray, np.ndarray, np.ndarray]  # extended states, scaled channels, their spread

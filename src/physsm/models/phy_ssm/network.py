@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.decoder import Decoder
+from physsm.models.phy_ssm.direct import DirectPath
 from physsm.models.phy_ssm.encoder import Encoder
 from physsm.models.phy_ssm.filter import Belief, Filter
 from physsm.models.phy_ssm.free_unit import FreeUnit
@@ -35,6 +36,7 @@ from physsm.models.phy_ssm.values import (
 from physsm.nn.cholesky import cholesky
 from physsm.nn.discretise import Discrete
 from physsm.nn.gaussian import Gaussian, gaussian, sample
+from physsm.nn.initial import parameter
 from physsm.nn.lean_scan import lean_scan
 from physsm.nn.mlp import Dense
 from physsm.physics.system import System
@@ -51,6 +53,7 @@ class Network(eqx.Module):
     unit: PhysicsUnit | FreeUnit
     prior_head: Dense | None
     decoder: Decoder
+    direct_path: DirectPath | None
     filter: Filter | None
     plan: Plan = eqx.field(static=True)
     config: Config = eqx.field(static=True)
@@ -65,7 +68,7 @@ class Network(eqx.Module):
             self.unit = PhysicsUnit(system, plan, config, for_unit)
         has_map = system is not None and config.latent is not None
         is_state = system is not None and not has_map
-        filters = is_state and config.assimilate
+        filters = is_state and config.assimilate and any(state >= 0 for state in plan.grounded)
         latent = config.latent if has_map and config.latent else self.unit.size
         per_series = len(self.unit.per_series)
         self.encoder = Encoder(
@@ -82,6 +85,11 @@ class Network(eqx.Module):
         extended = self.unit.size if system is None else len(system.names)
         self.prior_head = None if filters else Dense(extended, 2 * latent, for_prior)
         self.decoder = Decoder(plan, config, extended, for_decoder)
+        self.direct_path = DirectPath(plan) if plan.offsets else None
+
+    def with_direct_weights(self, weights: Float[np.ndarray, "features free"]) -> Network:
+        """The same network with these weights of its direct path."""
+        return eqx.tree_at(lambda n: n.direct_path.direct, self, parameter(weights))
 
     @property
     def dtype(self) -> jnp.dtype:
@@ -98,8 +106,14 @@ class Network(eqx.Module):
 
     def observe(self, rows: Observations, key: PRNGKeyArray | None) -> Observed:
         """Infer the states of all rows and predict each next row; means if there is no key."""
-        if self.filter is not None:
-            return self._filtered(rows)
+        observed = self._filtered(rows) if self.filter is not None else self._inferred(rows, key)
+        if self.direct_path is None:
+            return observed
+        lags = self.direct_path.last_rows(rows)
+        return observed._replace(boundary=observed.boundary._replace(lags=lags))
+
+    def _inferred(self, rows: Observations, key: PRNGKeyArray | None) -> Observed:
+        """The observed part by the encoder alone."""
         inferred, encoder_states = self.encoder(rows)
         axes = rows.gaps.ndim
         z_ext = _mapped(self.unit.extend, axes)(self._states(inferred.posterior, key))
@@ -117,6 +131,7 @@ class Network(eqx.Module):
             terms,
             rows.controls[-1],
             *self._unfiltered(*rows.gaps.shape[1:]),
+            self._no_rows(*rows.gaps.shape[1:]),
         )
         return Observed(
             inferred.posterior,
@@ -151,15 +166,19 @@ class Network(eqx.Module):
             u,
             covariance,
             jnp.zeros_like(is_started),
+            self._no_rows(),
         )
 
     def update(self, before: Boundary, row: Observations) -> Boundary:
         """The stream after one more row: what `observe` would give for all rows so far."""
         inferred, encoder_states = self.encoder.step(row, before.encoder)
         discrete = self.unit.discrete(row.gaps)
+        lags = before.lags
+        if self.direct_path is not None:
+            lags = self.direct_path.after(lags, row, before.is_started)
         if self.filter is not None:
             after, *_ = self._filter_row(self.filter, before, row, inferred, discrete)
-            return after._replace(encoder=encoder_states)
+            return after._replace(encoder=encoder_states, lags=lags)
         z_ext = self.unit.extend(self._states(inferred.posterior, None))
         features, unit_states = self.unit.feature_step(z_ext, row.controls, discrete, before.unit)
         return Boundary(
@@ -171,11 +190,18 @@ class Network(eqx.Module):
             inferred.series_terms,
             row.controls,
             *self._unfiltered(),
+            lags,
         )
 
     def _unfiltered(self, *batch: int) -> tuple[Array, Array]:
-        """The last two fields of a boundary without a filter."""
+        """Covariance and start of a boundary without a filter."""
         return jnp.zeros((*batch, 0, 0), self.dtype), jnp.ones(batch, self.dtype)
+
+    def _no_rows(self, *batch: int) -> Array:
+        """The rows that a direct path goes on from, before the first."""
+        lags = jnp.zeros((0, 0), self.dtype)
+        lags = lags if self.direct_path is None else self.direct_path.start()
+        return jnp.broadcast_to(lags, (*batch, *lags.shape))
 
     def beliefs(self, rows: Observations, own: Bool[Array, " steps *batch"]) -> Beliefs:
         """What the filter holds of each row. Of rows that are not its series' `own` the encoder
@@ -271,6 +297,7 @@ class Network(eqx.Module):
             row.controls,
             belief.covariance,
             jnp.ones((), self.dtype),
+            before.lags,
         )
         is_row = row.gaps > 0
         after = jax.tree.map(lambda new, old: jnp.where(is_row, new, old), after, before)
@@ -356,8 +383,30 @@ class Network(eqx.Module):
         return gaussian(mean, raw)
 
     def decode(self, z_ext: Float[Array, "*steps d"]) -> Float[Array, "*steps channels"]:
-        """Scaled channels: measured states as they are, the others by the decoder network."""
+        """Scaled channels: measured states as they are, the others by the decoder network (beside
+        a direct path, what the state adds to it).
+        """
         return self.decoder(self.unit.centred(z_ext))
+
+    def next_rows(
+        self, rows: Observations, observed: Observed
+    ) -> Float[Array, "before *batch channels"]:
+        """Scaled channels of each row but the first, as predicted from the rows before it."""
+        decoded = self.decode(observed.predicted)
+        return decoded if self.direct_path is None else self.direct_path.predict(rows, decoded)
+
+    def future_rows(
+        self,
+        boundary: Boundary,
+        z_ext: Float[Array, "steps d"],
+        controls: Float[Array, "steps controls"],
+        gaps: Float[Array, " steps"],
+    ) -> Float[Array, "steps channels"]:
+        """Scaled channels along a rollout from the boundary."""
+        decoded = self.decode(z_ext)
+        if self.direct_path is None:
+            return decoded
+        return self.direct_path.run(boundary.lags, decoded, controls, gaps)
 
     def _states(self, posterior: Gaussian, key: PRNGKeyArray | None) -> Array:
         latent = posterior.mean if key is None else sample(posterior, key)

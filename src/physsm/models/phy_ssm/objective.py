@@ -40,8 +40,10 @@ def predict(
     future = jax.vmap(network.rollout, in_axes=(0, 1, 1), out_axes=1)(
         observed.boundary, rows.controls[context:], rows.gaps[context:]
     )
-    states = jnp.concatenate([observed.predicted, future.z_ext])
-    return observed, network.decode(states)
+    ahead = jax.vmap(network.future_rows, in_axes=(0, 1, 1, 1), out_axes=1)(
+        observed.boundary, future.z_ext, rows.controls[context:], rows.gaps[context:]
+    )
+    return observed, jnp.concatenate([network.next_rows(past, observed), ahead])
 
 
 def losses(

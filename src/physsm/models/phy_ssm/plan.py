@@ -23,13 +23,16 @@ from physsm.physics.system import System
 
 Numbers = tuple[float, ...]
 
+_FURTHEST = 10_000  # rows that a direct path may look back at
+
 
 @dataclass(frozen=True)
 class Plan:
     """Scales and places. A scaled channel is (x - shift)/scale; a scaled state is z/scale.
 
     `grounded[c]` is the state that channel c measures, or -1. `time_scale` is the unit of time
-    inside the network, in the table's unit. `largest_gap` is in that unit.
+    inside the network, in the table's unit. `largest_gap` is in that unit. `offsets` are the rows
+    that a direct path looks back at, counted from the last; without any there is no such path.
     """
 
     channels: tuple[str, ...]
@@ -46,6 +49,7 @@ class Plan:
     state_offset: Numbers = ()
     extended_scale: Numbers = ()
     unknown_size: Numbers = ()
+    offsets: tuple[int, ...] = ()
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Plan:
@@ -59,6 +63,8 @@ class Plan:
         positive = [plan.time_scale, plan.largest_gap, *sum((*sizes, plan.unknown_size), ())]
         if not all(0 < size < np.inf for size in positive):
             raise ValueError("a scale is not a positive number")
+        if not all(0 <= offset <= _FURTHEST for offset in plan.offsets):
+            raise ValueError("an offset is out of range")
         return plan
 
     @property

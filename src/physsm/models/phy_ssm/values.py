@@ -55,7 +55,8 @@ class Boundary(NamedTuple):
     """All that the future depends on: the state of a stream after its last row.
 
     `covariance` is that of states and series terms together, where they are filtered, else empty;
-    `is_started` is 1 from the first row on.
+    `is_started` is 1 from the first row on. `lags` are the last rows, latest first, that a direct
+    path goes on from; without one they are empty.
     """
 
     encoder: Float[Array, "depth states"]
@@ -67,6 +68,7 @@ class Boundary(NamedTuple):
     control: Float[Array, " controls"]
     covariance: Float[Array, "q q"]
     is_started: Float[Array, ""]
+    lags: Float[Array, "depth width"]
 
 
 class Observed(NamedTuple):

@@ -1,0 +1,189 @@
+"""An experiment: a table of models on data sets, written in TOML.
+
+    title = "Classical forecasts on every data set"
+
+    [[data]]                       # a column: a data set under a protocol
+    name = "drone:strict"
+    settings = { stride = 25 }     # of the protocol
+    test_windows = 600             # at most, evenly chosen; all by default
+
+    [[row]]                        # a model
+    model = "arx"
+    label = "arx_100_by_2"         # its name in the table; the model's by default
+    settings = { lags = [50], spacing = 2 }
+    on = ["drone:strict"]          # all columns by default
+    ablation = "no regulariser"    # what was left out, if something was
+    [row.settings_on."drone:strict"]  # settings for one column, over the others
+    horizon = 200
+    [row.budgets.smoke]            # settings for a budget, over the others
+    training = { steps = 10 }
+
+A unit of work is one cell of it with a seed and a budget.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from physsm._arguments import merged
+from physsm._errors import ConfigError, did_you_mean
+
+Budget = Literal["smoke", "cpu", "paper"]
+BUDGETS: tuple[Budget, ...] = get_args(Budget)
+
+_FOLDER = resources.files("physsm") / "experiments"
+
+
+class Column(BaseModel):
+    """A data set under a protocol."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=r"^\w+:\w+$")
+    settings: dict[str, Any] = {}
+    test_windows: int | None = Field(default=None, ge=1)
+
+    @property
+    def dataset(self) -> str:
+        """The name of the data set."""
+        return self.name.split(":")[0]
+
+    @property
+    def protocol(self) -> str:
+        """The name of its protocol."""
+        return self.name.split(":")[1]
+
+
+class Row(BaseModel):
+    """A model with its settings."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str
+    label: str | None = Field(default=None, pattern=r"^\w+$")
+    settings: dict[str, Any] = {}
+    settings_on: dict[str, dict[str, Any]] = {}
+    budgets: dict[Budget, dict[str, Any]] = {}
+    physics: str | None = None
+    on: tuple[str, ...] | None = None
+    ablation: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name in the table."""
+        return self.label or self.model
+
+
+class Experiment(BaseModel):
+    """A table: `data` are its columns, `row` its rows."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str
+    data: tuple[Column, ...] = Field(min_length=1)
+    row: tuple[Row, ...] = Field(min_length=1)
+    seeds: int = Field(default=3, ge=1)
+
+
+class Unit(BaseModel):
+    """One cell of a table with a seed and a budget: all that its result depends on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    table: str
+    column: Column
+    row: Row
+    seed: int
+    budget: Budget
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of the model: for all, for the column, for the budget, the later before the
+        earlier.
+        """
+        special = self.row.settings_on.get(self.column.name, {})
+        return merged(merged(self.row.settings, special), self.row.budgets.get(self.budget, {}))
+
+    @property
+    def name(self) -> str:
+        """The stem of its result file."""
+        where = self.column.name.replace(":", "-")
+        return f"{where}-{self.row.name}-{self.budget}-{self.seed}"
+
+
+def experiment_names() -> list[str]:
+    """The tables that come with physsm."""
+    found = (Path(entry.name) for entry in _FOLDER.iterdir())
+    return sorted(path.stem for path in found if path.suffix == ".toml")
+
+
+def read_experiment(name: str) -> tuple[str, Experiment]:
+    """A table by its name, or from a TOML file: its name and contents."""
+    path = Path(name)
+    if path.suffix == ".toml":
+        try:
+            return path.stem, _parsed(path.read_text("utf-8"), name)
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{name} cannot be read: {error}") from error
+    if name not in (known := experiment_names()):
+        hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
+        raise ConfigError(f"there is no table called {name!r}: {hint}")
+    return name, _parsed(_FOLDER.joinpath(f"{name}.toml").read_text("utf-8"), f"{name}.toml")
+
+
+def units(
+    table: str,
+    experiment: Experiment,
+    seeds: Sequence[int],
+    budget: Budget,
+    models: Sequence[str] | None = None,
+) -> Iterator[Unit]:
+    """All cells of a table for these seeds; of some rows if `models` names them."""
+    rows = _chosen(experiment, models)
+    for column in experiment.data:
+        for row in rows:
+            if row.on is None or column.name in row.on:
+                for seed in seeds:
+                    yield Unit(table=table, column=column, row=row, seed=seed, budget=budget)
+
+
+def _chosen(experiment: Experiment, models: Sequence[str] | None) -> Sequence[Row]:
+    known = [row.name for row in experiment.row]
+    for name in models or ():
+        if name not in known:
+            hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
+            raise ConfigError(f"the table has no row {name!r}: {hint}")
+    return [row for row in experiment.row if models is None or row.name in models]
+
+
+def _parsed(text: str, source: str) -> Experiment:
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{source} is no TOML: {error}") from error
+    try:
+        found = Experiment.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"{source}: {place}: {first['msg']}") from None
+    _check_names(found, source)
+    return found
+
+
+def _check_names(experiment: Experiment, source: str) -> None:
+    columns = [column.name for column in experiment.data]
+    for kind, names in (("column", columns), ("row", [row.name for row in experiment.row])):
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ConfigError(f"{source}: there are two {kind}s called {twice[0]!r}")
+    for row in experiment.row:
+        for name in (*(row.on or ()), *row.settings_on):
+            if name not in columns:
+                hint = did_you_mean(name, columns) or f"there are {', '.join(columns)}"
+                raise ConfigError(f"{source}: row {row.name} names the column {name!r}: {hint}")

@@ -1,0 +1,82 @@
+"""Summaries as Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from physsm.benchmark.summary import Line, Sheet, cell_text, heading
+
+
+def to_markdown(sheets: Sequence[Sheet]) -> str:
+    """One section with a table for each sheet."""
+    return "\n".join(_markdown_sheet(sheet) for sheet in sheets)
+
+
+def to_latex(sheets: Sequence[Sheet]) -> str:
+    """One `tabular` for each sheet; it needs the package booktabs."""
+    return "\n".join(_latex_sheet(sheet) for sheet in sheets)
+
+
+def title(sheet: Sheet) -> str:
+    """What a sheet is about, in a few words."""
+    windows = "window" if sheet.test_windows == 1 else "windows"
+    budget = "" if sheet.budget == "cpu" else f", budget {sheet.budget}"
+    return f"{sheet.dataset}, {sheet.protocol} ({sheet.test_windows:,} test {windows}{budget})"
+
+
+def explanation(sheet: Sheet) -> str:
+    """The unit of the errors, and what a reader must know."""
+    seeds = max(line.seeds for line in sheet.lines)
+    spread = f" Mean ± standard deviation of {seeds} seeds." if seeds > 1 else ""
+    notes = "".join(f" {note}" for note in sheet.notes)
+    return f"Errors are in units of {sheet.unit_of_errors}.{spread}{notes}"
+
+
+def _cells(sheet: Sheet, line: Line, bold: Callable[[str], str]) -> list[str]:
+    texts = []
+    for name in sheet.columns:
+        cell = line.cells[name]
+        text = cell_text(cell)
+        texts.append(bold(text) if cell is not None and cell.is_best else text)
+    return texts
+
+
+def _markdown_sheet(sheet: Sheet) -> str:
+    heads = ["model", *(heading(name) for name in sheet.columns)]
+    rows = [
+        [f"`{line.label}`", *_cells(sheet, line, lambda text: f"**{text}**")]
+        for line in sheet.lines
+    ]
+    lines = [
+        f"### {title(sheet)}\n",
+        f"{explanation(sheet)}\n",
+        "| " + " | ".join(heads) + " |",
+        "|---|" + "---:|" * len(sheet.columns),
+        *("| " + " | ".join(row) + " |" for row in rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_sheet(sheet: Sheet) -> str:
+    heads = ["model", *(heading(name) for name in sheet.columns)]
+    rows = [
+        [line.label, *_cells(sheet, line, lambda text: f"\\textbf{{{text}}}")]
+        for line in sheet.lines
+    ]
+    lines = [
+        f"% {title(sheet)}. {explanation(sheet)}",
+        f"\\begin{{tabular}}{{l{'r' * len(sheet.columns)}}}",
+        "\\toprule",
+        _latex_row(heads),
+        "\\midrule",
+        *(_latex_row(row) for row in rows),
+        "\\bottomrule",
+        "\\end{tabular}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    escaped = (re.sub(r"([_%&#])", r"\\\1", cell).replace("±", "$\\pm$") for cell in cells)
+    return " & ".join(cell.replace("–", "--") for cell in escaped) + r" \\"

@@ -1,0 +1,166 @@
+"""Results of many units as one table: means over seeds, with their spread."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any
+
+# The columns of a table, as far as results have them, and whether smaller is better.
+_POINTS = ("interp_mae", "interp_mse", "extrap_mae", "extrap_mse", "extrap_crps", "coverage")
+_DEBIASED = ("extrap_mae_debiased", "extrap_mse_debiased")
+_TRACKS = ("in_ade", "in_fde", "in_speed", "in_acceleration", "in_jerk", "out_ade", "out_fde")
+_HEADINGS = {
+    "interp_mae": "interp MAE",
+    "interp_mse": "interp MSE",
+    "extrap_mae": "extrap MAE",
+    "extrap_mse": "extrap MSE",
+    "extrap_crps": "extrap CRPS",
+    "coverage": "coverage",
+    "extrap_mae_debiased": "debiased MAE",
+    "extrap_mse_debiased": "debiased MSE",
+    "in_ade": "ADE 0-5 s",
+    "in_fde": "FDE 0-5 s",
+    "in_speed": "speed",
+    "in_acceleration": "accel.",
+    "in_jerk": "jerk",
+    "out_ade": "ADE 5-6 s",
+    "out_fde": "FDE 5-6 s",
+    "seconds": "fit s",
+}
+_WANTED_COVERAGE = 0.9
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The mean of a score over seeds, its standard deviation (None for one seed), and whether it is
+    the best of its column.
+    """
+
+    mean: float
+    spread: float | None
+    is_best: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """One model: its name, how many seeds, and its scores by name."""
+
+    label: str
+    seeds: int
+    ablation: str | None
+    cells: Mapping[str, Cell | None]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """All models on one data set under one protocol, best extrapolation first."""
+
+    dataset: str
+    protocol: str
+    budget: str
+    test_windows: int
+    unit_of_errors: str
+    notes: tuple[str, ...]
+    columns: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+
+def summarise(results: Sequence[Mapping[str, Any]]) -> list[Sheet]:
+    """One sheet for each data set, protocol and budget; strict protocols come first."""
+    groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    for result in results:
+        key = (result["dataset"], result["protocol"], result["budget"])
+        groups.setdefault(key, []).append(result)
+    ordered = sorted(groups, key=lambda key: (key[0], key[1] == "paper", key[1], key[2]))
+    return [_sheet(key, groups[key]) for key in ordered]
+
+
+def heading(column: str) -> str:
+    """What a column is called in a table."""
+    return _HEADINGS[column]
+
+
+def number(value: float) -> str:
+    """Three or four figures, as a table shows them."""
+    if not math.isfinite(value):
+        return "–"
+    if value != 0 and abs(value) < 0.001:
+        return f"{value:.1e}"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def cell_text(cell: Cell | None) -> str:
+    """The mean with its spread."""
+    if cell is None:
+        return "–"
+    spread = f" ± {number(cell.spread)}" if cell.spread else ""
+    return number(cell.mean) + spread
+
+
+def _sheet(key: tuple[str, str, str], results: list[Mapping[str, Any]]) -> Sheet:
+    scores = [result["metrics"] for result in results]
+    columns = tuple(
+        name
+        for name in (*_POINTS, *_DEBIASED, *_TRACKS)
+        if any(score.get(name) is not None for score in scores)
+    )
+    labels = dict.fromkeys(result["label"] for result in results)
+    lines = [_line(label, [r for r in results if r["label"] == label], columns) for label in labels]
+    lines.sort(key=_by_extrapolation)
+    first = results[0]
+    return Sheet(
+        *key,
+        test_windows=first["test_windows"],
+        unit_of_errors=first["unit_of_errors"],
+        notes=tuple(first["notes"]),
+        columns=(*columns, "seconds"),
+        lines=tuple(_with_best(lines, columns)),
+    )
+
+
+def _line(label: str, results: list[Mapping[str, Any]], columns: Sequence[str]) -> Line:
+    cells = {name: _cell([r["metrics"].get(name) for r in results]) for name in columns}
+    cells["seconds"] = _cell([r["seconds"]["fit"] for r in results])
+    return Line(label, len(results), results[0]["ablation"], cells)
+
+
+def _cell(values: list[float | None]) -> Cell | None:
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return None
+    return Cell(fmean(known), stdev(known) if len(known) > 1 else None)
+
+
+def _by_extrapolation(line: Line) -> float:
+    cell = line.cells.get("in_ade") or line.cells.get("extrap_mae")
+    return math.inf if cell is None else cell.mean
+
+
+def _with_best(lines: list[Line], columns: Sequence[str]) -> list[Line]:
+    """The lines with the best cell of each column marked."""
+    best = {}
+    for name in columns:
+        known = [cell for line in lines if (cell := line.cells[name]) is not None]
+        best[name] = min((_badness(name, cell.mean) for cell in known), default=math.inf)
+
+    def marked(name: str, cell: Cell | None) -> Cell | None:
+        if cell is None or name not in best or _badness(name, cell.mean) > best[name]:
+            return cell
+        return Cell(cell.mean, cell.spread, is_best=True)
+
+    return [
+        Line(
+            line.label,
+            line.seeds,
+            line.ablation,
+            {name: marked(name, cell) for name, cell in line.cells.items()},
+        )
+        for line in lines
+    ]
+
+
+def _badness(name: str, value: float) -> float:
+    return abs(value - _WANTED_COVERAGE) if name == "coverage" else value

@@ -1,0 +1,234 @@
+"""`physsm data`: the data sets, their files, and what a table holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from physsm.cli.options import INTERRUPTED, Debug, Json
+from physsm.cli.output import show, show_error, show_json, show_plain
+
+if TYPE_CHECKING:
+    from physsm._values import Panel
+    from physsm.datasets._dataset import Dataset, Split
+    from physsm.datasets._sources import Source
+
+data = typer.Typer(
+    name="data",
+    help="List, fetch and describe data.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="Where to look first, and to download to."),
+]
+
+
+@data.command("list")
+def list_data(data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
+    """List the data sets: what they are, their licence, and whether their files are here."""
+    from physsm._registry import names_in
+    from physsm.cli.data_tables import dataset_row, dataset_table
+
+    rows = [dataset_row(_dataset(name), data_dir) for name in names_in("datasets")]
+    if json:
+        show_json(rows)
+        return
+    show(dataset_table(rows))
+    if any(row["files_here"] < row["files"] for row in rows):
+        show_plain("`physsm data get NAME` downloads files that are not here.")
+
+
+@data.command("get")
+def get(
+    name: Annotated[str, typer.Argument(help="A data set, or one of its sources.")],
+    data_dir: DataDir = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Download the files of a data set. What is here already is checked, not fetched again."""
+    from physsm._errors import DataError
+    from physsm.cli.data_tables import fetched_row
+    from physsm.cli.download_bar import download_bar
+    from physsm.datasets._fetch import fetch_source
+    from physsm.datasets._sources import places
+
+    sources = _sources(name)
+    rows: list[dict[str, Any]] = []
+    try:
+        for source in sources:
+            if not json:
+                _show_terms(source)
+            with download_bar(source.name) as report:
+                result = fetch_source(source, data_dir, report=report)
+            row = fetched_row(source, result, places(data_dir)[0])
+            rows.append(row)
+            if not json:
+                _show_result(row)
+    except KeyboardInterrupt:
+        show_error("interrupted; the same command continues the download")
+        raise typer.Exit(INTERRUPTED) from None
+    if json:
+        show_json(rows)
+    elif not sources:
+        show_plain(f"{name} is simulated: nothing needs to be fetched.")
+    lacking = [
+        f"{row['source']}/{file['path']}"
+        for row in rows
+        for file in row["without_address"]
+        if not file["optional"]
+    ]
+    if lacking:
+        raise DataError(
+            f"{name} is not complete: {', '.join(lacking)} cannot be downloaded",
+            hint="put the file into the folder yourself, or name a server that has it in "
+            "PHYSSM_MIRROR",
+        )
+
+
+@data.command("describe")
+def describe(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME[:PROTOCOL]|TABLE", help="A data set, or a CSV or Parquet file."
+        ),
+    ],
+    time: Annotated[str | None, typer.Option(help="The column of times.")] = None,
+    series: Annotated[str | None, typer.Option(help="The column that names the series.")] = None,
+    channels: Annotated[str | None, typer.Option(help="Measured columns: a,b.")] = None,
+    controls: Annotated[str | None, typer.Option(help="Control columns: a,b.")] = None,
+    time_unit: Annotated[str | None, typer.Option(help="Of datetimes: s, min, h or d.")] = None,
+    data_dir: DataDir = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw some series: .png or .svg.")] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Describe a table or a data set: times, gaps, missing values, ranges."""
+    from rich.console import Console
+
+    from physsm._errors import ConfigError
+    from physsm._registry import names_in
+    from physsm.cli.data_tables import describe_panel, describe_split
+
+    name, _, protocol = what.partition(":")
+    if plot is not None:
+        _check_plot(plot, what)
+    columns = {"time": time, "series": series, "channels": channels, "controls": controls}
+    columns["time_unit"] = time_unit
+    if name in names_in("datasets"):
+        given = [f"--{key.replace('_', '-')}" for key, value in columns.items() if value]
+        if given:
+            raise ConfigError(f"{', '.join(given)}: only for a table, and {name} is a data set")
+        dataset = _dataset(name)
+        protocol = protocol or ("strict" if "strict" in dataset.protocols else "")
+        protocol = protocol or next(iter(dataset.protocols))
+        with Console(stderr=True).status(f"making the {protocol} split of {name}"):
+            split = _split(dataset, protocol, data_dir)
+            content, page = describe_split(dataset, protocol, split)
+        panel, system = split.train.panel, dataset.system
+        title = f"{name}, {protocol} protocol: training part"
+    else:
+        panel, system = _read(what, columns), None
+        content, page = describe_panel(panel)
+        title = Path(what).name
+    if plot is not None:
+        from physsm.report.overview_plot import write_overview
+
+        write_overview(panel, plot, title=title, units=_units(system) if system else {})
+        content["plot"] = str(plot)
+    if json:
+        show_json(content)
+        return
+    show(page)
+    show_plain(
+        f"The plot is in {plot}." if plot is not None else "--plot FILE.png draws some series."
+    )
+
+
+def _dataset(name: str) -> Dataset:
+    from physsm._registry import find
+
+    return find("datasets", name, "DATASET")
+
+
+def _split(dataset: Dataset, protocol: str, data_dir: Path | None) -> Split:
+    return dataset.split(protocol, **({"data_dir": data_dir} if dataset.sources else {}))
+
+
+def _sources(name: str) -> list[Source]:
+    """The sources of a data set, or the one of this name."""
+    from physsm._errors import ConfigError, did_you_mean
+    from physsm._registry import names_in
+    from physsm.datasets._sources import read_source, source_names
+
+    datasets, sources = names_in("datasets"), source_names()
+    if name in datasets:
+        return [read_source(source) for source in _dataset(name).sources]
+    if name in sources:
+        return [read_source(name)]
+    known = [*datasets, *(source for source in sources if source not in datasets)]
+    hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
+    raise ConfigError(f"there is no data set or source called {name!r}: {hint}")
+
+
+def _read(what: str, columns: dict[str, str | None]) -> Panel:
+    from physsm._errors import ConfigError, did_you_mean
+    from physsm._registry import names_in
+    from physsm.cli.fit import _names
+    from physsm.data.table import read_table
+
+    path = Path(what)
+    if not path.suffix and not path.exists():
+        known = names_in("datasets")
+        hint = did_you_mean(what.partition(":")[0], known) or f"data sets are {', '.join(known)}"
+        raise ConfigError(f"there is no data set and no file called {what!r}: {hint}")
+    return read_table(
+        path,
+        time=columns["time"],
+        series=columns["series"],
+        channels=_names(columns["channels"]),
+        controls=_names(columns["controls"]),
+        time_unit=columns["time_unit"] or "s",  # type: ignore[arg-type]
+    )
+
+
+def _units(system: str) -> dict[str, str]:
+    from physsm.physics.read import load_structure
+
+    return dict(load_structure(system).physics.units)
+
+
+def _check_plot(plot: Path, what: str) -> None:
+    """Refuse a plot that could not be written, before anything is read."""
+    from physsm._errors import ConfigError
+    from physsm.cli.paths import keep_inputs
+
+    keep_inputs(plot, Path(what))
+    if plot.suffix.lower() not in (".png", ".svg"):
+        raise ConfigError(f"a plot cannot be written to {plot}: choose .png or .svg")
+
+
+def _show_terms(source: Source) -> None:
+    show_plain(f"{source.name}: {source.title}")
+    show_plain(f"  licence  {source.licence}")
+    if source.terms:
+        show_plain(f"  terms    {source.terms}")
+    show_plain(f"  from     {source.origin}")
+    show_plain(f"  cite     {source.citation}")
+
+
+def _show_result(row: dict[str, Any]) -> None:
+    before = f"{row['here_before']} here before"
+    if row["fetched"]:
+        files = "1 file" if row["fetched"] == 1 else f"{row['fetched']} files"
+        show_plain(f"  {files} fetched into {row['folder']}, {before}")
+    else:
+        show_plain(f"  nothing fetched, {before}")
+    for file in row["without_address"]:
+        needed = "no protocol needs it" if file["optional"] else "needed"
+        show_plain(f"  no public address ({needed}): {file['path']}. {file['how']}")

@@ -1,0 +1,143 @@
+"""A direct path from the last measurements to the next: linear, beside the physics.
+
+A channel that measures no state has to be decoded from the latent state, and what the latent cannot
+hold is lost even one row ahead. Where rows are nearly regular, such a channel goes on from its last
+value instead, by a linear function of the rows before and of the controls; the decoder adds what it
+knows of the state:
+
+    x[i+1] = x[i] + gap*(a + B u[i+1] + sum over offsets o of W_o (x, u)[i-o] + decoder(z[i+1]))
+
+After the context it runs on its own predictions. The weights start as a ridge regression.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from physsm.models.phy_ssm.plan import Plan
+from physsm.models.phy_ssm.values import Observations
+from physsm.nn.broadcast import on_last_axis
+from physsm.nn.initial import parameter
+from physsm.nn.lean_scan import lean_scan
+
+_FAR = 30.0  # scaled: how far a channel may go
+_DECODER_SHARE = 0.05  # scaled: what one step of a rollout may add is small
+_NEXT = 0.5  # in median gaps: after so much time a point counts as the next row
+
+
+class DirectPath(eqx.Module):
+    """Rows are scaled channels and then controls; `direct` has one line for 1, one for each control
+    of the next row, and then those of the row at each offset.
+    """
+
+    direct: Float[Array, "features free"]
+    plan: Plan = eqx.field(static=True)
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self.direct = parameter(np.zeros((features(plan), len(free_channels(plan)))))
+
+    def start(self) -> Float[Array, "depth width"]:
+        """The rows before a series: none."""
+        width = len(self.plan.channels) + len(self.plan.controls)
+        return jnp.zeros((max(self.plan.offsets) + 1, width), self.direct.dtype)
+
+    def after(
+        self, lags: Float[Array, "depth width"], row: Observations, is_started: Float[Array, ""]
+    ) -> Float[Array, "depth width"]:
+        """The rows, latest first, with one more; before the first, all is as there."""
+        now = self._rows(row)
+        moved = jnp.concatenate([now[None], lags[:-1]])
+        return jnp.where(is_started > 0, moved, jnp.broadcast_to(now, lags.shape))
+
+    def last_rows(self, rows: Observations) -> Float[Array, "*batch depth width"]:
+        """The rows that a future goes on from, latest first."""
+        depth = max(self.plan.offsets) + 1
+        return jnp.moveaxis(self._with_rows_before(rows)[-depth:][::-1], 0, -2)
+
+    def predict(
+        self, rows: Observations, decoded: Float[Array, "before *batch channels"]
+    ) -> Float[Array, "before *batch channels"]:
+        """Each row but the first as predicted from those before it. Of `decoded`, channels that
+        measure a state are taken as they are.
+        """
+        depth, steps = max(self.plan.offsets) + 1, rows.gaps.shape[0]
+        whole = self._with_rows_before(rows)
+        filled = whole[depth - 1 :]
+        constant, next_control, lagged = self._parts()
+        controls = filled[1:, ..., len(self.plan.channels) :]
+        slope = controls @ next_control + on_last_axis(constant, controls)
+        for offset, weights in zip(self.plan.offsets, lagged, strict=True):
+            begin = depth - 1 - offset
+            slope = slope + whole[begin : begin + steps - 1] @ weights
+        free = free_channels(self.plan)
+        slope = slope + _DECODER_SHARE * decoded[..., free]
+        moved = filled[:-1, ..., free] + rows.gaps[1:, ..., None] * slope
+        return decoded.at[..., free].set(moved)
+
+    def run(
+        self,
+        lags: Float[Array, "depth width"],
+        decoded: Float[Array, "steps channels"],
+        controls: Float[Array, "steps controls"],
+        gaps: Float[Array, " steps"],
+    ) -> Float[Array, "steps channels"]:
+        """The future of one series. Points that come quickly one after the other are no rows: they
+        lie on the way to the next.
+        """
+        constant, next_control, lagged = self._parts()
+        flat = lagged.reshape(-1, lagged.shape[-1])
+        free, offsets = free_channels(self.plan), np.array(self.plan.offsets)
+
+        def body(carry: tuple[Array, Array], inputs: tuple[Array, Array, Array]):
+            lags, elapsed = carry
+            known, u, gap = inputs
+            elapsed = elapsed + gap
+            slope = constant + u @ next_control + lags[offsets].reshape(-1) @ flat
+            slope = slope + _DECODER_SHARE * known[free]
+            moved = jnp.clip(lags[0, free] + elapsed * slope, -_FAR, _FAR)
+            x = known.at[free].set(moved)
+            is_next = elapsed >= _NEXT
+            shifted = jnp.concatenate([jnp.concatenate([x, u])[None], lags[:-1]])
+            after = jnp.where(is_next, shifted, lags)
+            return (after, jnp.where(is_next, jnp.zeros_like(elapsed), elapsed)), x
+
+        scaled = self.plan.scale_controls(controls)
+        start = (lags, jnp.zeros((), lags.dtype))
+        return lean_scan(body, start, (decoded, scaled, gaps))[1]
+
+    def _with_rows_before(self, rows: Observations) -> Float[Array, "all *batch width"]:
+        """All rows behind as many as the path looks back at; before a series all is as in its
+        first row.
+        """
+        row, is_row = self._rows(rows), rows.gaps > 0
+        first = jnp.argmax(is_row, axis=0)[None, ..., None]
+        start = jnp.take_along_axis(row, first, axis=0)
+        filled = jnp.where(is_row[..., None], row, start)
+        before = jnp.broadcast_to(start, (max(self.plan.offsets), *start.shape[1:]))
+        return jnp.concatenate([before, filled])
+
+    def _rows(self, rows: Observations) -> Float[Array, "*steps width"]:
+        return jnp.concatenate([rows.last, self.plan.scale_controls(rows.controls)], axis=-1)
+
+    def _parts(self) -> tuple[Array, Array, Array]:
+        """Weights of 1, of the next controls, and of the row at each offset."""
+        controls, offsets = len(self.plan.controls), len(self.plan.offsets)
+        lagged = self.direct[1 + controls :]
+        width = lagged.shape[0] // offsets
+        by_offset = lagged.reshape(offsets, width, lagged.shape[-1])
+        return self.direct[0], self.direct[1 : 1 + controls], by_offset
+
+
+def free_channels(plan: Plan) -> np.ndarray:
+    """The channels that measure no state."""
+    return np.flatnonzero(np.array(plan.grounded) < 0)
+
+
+def features(plan: Plan) -> int:
+    """The lines of the weights."""
+    width = len(plan.channels) + len(plan.controls)
+    return 1 + len(plan.controls) + len(plan.offsets) * width

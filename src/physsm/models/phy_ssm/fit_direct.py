@@ -1,0 +1,136 @@
+"""How the direct path starts: a ridge regression of each row on those before it.
+
+Of a short and a long memory, and of several ridges, the pair is taken whose free runs over the
+horizon have the least squared error in the validation part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from physsm._values import Panel
+from physsm.data.window import Sizes, Windows, hold_last, windows
+from physsm.models._regression import ridge_weights
+from physsm.models.phy_ssm.direct import features, free_channels
+from physsm.models.phy_ssm.plan import Plan
+
+SHORT = tuple(range(20))
+LONG = (*SHORT, *range(20, 100, 2))
+_RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+_MOST_FEATURES = 2500
+_MOST_ROWS = 40_000
+_MOST_WINDOWS = 64
+_REGULAR = 0.9  # share of the gaps near the median, and of the cells that were measured
+_FAR = 30.0
+
+
+class Start(NamedTuple):
+    """The offsets that were chosen, and the weights."""
+
+    offsets: tuple[int, ...]
+    weights: Float[np.ndarray, "features free"]
+
+
+def is_regular(panel: Panel) -> bool:
+    """Whether rows follow each other at nearly equal gaps, with nearly all channels measured."""
+    gaps, cells = panel.gaps / panel.median_gap, panel.lengths.sum() * len(panel.channels)
+    near = np.mean((gaps > 0.5) & (gaps < 1.5)) if gaps.size else 0.0
+    return bool(near >= _REGULAR and panel.observed.sum() >= _REGULAR * cells)
+
+
+def fit_direct(plan: Plan, train: Panel, held_out: Panel, sizes: Sizes) -> Start | None:
+    """From scaled panels; None where there is nothing to fit it to."""
+    free = free_channels(plan)
+    memories = [
+        offsets
+        for offsets in (SHORT, LONG)
+        if features(replace(plan, offsets=offsets)) <= _MOST_FEATURES
+        and max(offsets) < min(sizes.context, int(train.lengths.max(initial=0)) // 2)
+    ]
+    if not len(free) or not memories or not is_regular(train):
+        return None
+    rows = [_rows(plan, train, i) for i in range(len(train))]
+    widths = {len(offsets): features(replace(plan, offsets=offsets)) for offsets in memories}
+    longest = memories[-1]
+    made = [_regression(one, len(plan.controls), longest, free) for one in rows]
+    inputs, targets, known = (np.concatenate(part) for part in zip(*made, strict=True))
+    chosen = np.linspace(0, len(known) - 1, min(_MOST_ROWS, len(known))).astype(np.int64)
+    found = ridge_weights(inputs[chosen], targets[chosen], known[chosen], widths, _RIDGES)
+    runs = _free_runs(plan, held_out, sizes)
+    candidates = [Start(longest[:count], weights) for (count, _), weights in found.items()]
+    return min(candidates, key=lambda start: runs.squared_error(start, free))
+
+
+class _Rows(NamedTuple):
+    """One series: scaled channels, held where they were not measured, then controls; gaps."""
+
+    both: Float[np.ndarray, "rows width"]
+    gaps: Float[np.ndarray, " before"]
+
+
+def _rows(plan: Plan, panel: Panel, series: int) -> _Rows:
+    one = panel[series]
+    held = hold_last(np.nan_to_num(one.values), ~np.isnan(one.values))
+    controls = (one.controls - np.array(plan.control_shift)) / np.array(plan.control_scale)
+    return _Rows(np.concatenate([held, controls], axis=1), np.diff(one.times))
+
+
+def _regression(
+    one: _Rows, controls: int, offsets: tuple[int, ...], free: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features and slopes of all rows but the last, and how many of the offsets each knows."""
+    now = np.arange(len(one.both) - 1)
+    next_controls = one.both[1:, one.both.shape[1] - controls :]
+    lagged = [one.both[np.maximum(now - offset, 0)] for offset in offsets]
+    inputs = np.concatenate([np.ones((len(now), 1)), next_controls, *lagged], axis=1)
+    slopes = np.diff(one.both[:, free], axis=0) / one.gaps[:, None]
+    known = np.searchsorted(np.array(offsets), now, side="right")
+    return inputs, slopes, known
+
+
+class _FreeRuns(NamedTuple):
+    """Windows of the validation part: rows up to the end of each, where its target begins."""
+
+    both: Float[np.ndarray, "windows rows width"]
+    gaps: Float[np.ndarray, "windows rows"]
+    boundary: int
+    controls: int
+
+    def squared_error(self, start: Start, free: np.ndarray) -> float:
+        """The mean over all targets; infinite without any."""
+        if not len(self.both):
+            return np.inf
+        both = np.array(self.both)
+        for row in range(self.boundary, both.shape[1]):
+            controls = both[:, row, both.shape[2] - self.controls :]
+            lagged = [both[:, max(row - 1 - offset, 0)] for offset in start.offsets]
+            inputs = np.concatenate([np.ones((len(both), 1)), controls, *lagged], axis=1)
+            slope = self.gaps[:, row, None] * (inputs @ start.weights)
+            both[:, row, free] = np.clip(both[:, row - 1, free] + slope, -_FAR, _FAR)
+        error = (both - self.both)[:, self.boundary :, free]
+        return float((error**2).mean())
+
+
+def _free_runs(plan: Plan, panel: Panel, sizes: Sizes) -> _FreeRuns:
+    found = windows(panel, sizes.context, sizes.horizon, max(1, sizes.horizon // 2))
+    whole = found.boundary - found.start == sizes.context
+    found = Windows(*(column[whole] for column in tuple(found)))
+    used = np.linspace(0, found.number - 1, min(found.number, _MOST_WINDOWS)).astype(np.int64)
+    rows = {int(i): _rows(plan, panel, int(i)) for i in np.unique(found.series[used])}
+    both = [rows[int(s)].both[a:b] for s, a, _, b in zip(*tuple(found[used]), strict=True)]
+    gaps = [
+        np.concatenate([[1.0], rows[int(s)].gaps[a : b - 1]])
+        for s, a, _, b in zip(*tuple(found[used]), strict=True)
+    ]
+    width = len(plan.channels) + len(plan.controls)
+    length = sizes.context + sizes.horizon
+    return _FreeRuns(
+        np.array(both).reshape(-1, length, width),
+        np.array(gaps).reshape(-1, length),
+        sizes.context,
+        len(plan.controls),
+    )

@@ -1,0 +1,161 @@
+"""A first look at a panel: some of its series, one small plot for each column."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from physsm._errors import ConfigError, RunError
+from physsm._values import Panel, Series
+from physsm._whole_files import whole_file
+from physsm.report.palette import BOUNDARY, FORECAST, INK, line_styles
+from physsm.report.svg import drawing
+
+MAX_COLUMNS = 12
+MAX_SERIES = 5
+ENDINGS = (".png", ".svg")
+
+_WIDE = 9.0  # inches
+_HIGH = 1.55  # of one plot
+_BINS = 500  # a line of more points than two for each of these is drawn as its outline
+_FEW = 150  # rows up to which each measurement is a dot
+
+
+class _Column(NamedTuple):
+    name: str
+    is_control: bool
+    place: int
+
+
+def write_overview(
+    panel: Panel, path: Path, *, title: str, units: Mapping[str, str] | None = None
+) -> None:
+    """Write the overview of a panel as PNG or SVG, by the ending of the name."""
+    if path.suffix.lower() not in ENDINGS:
+        raise ConfigError(f"a plot cannot be written to {path}: choose .png or .svg")
+    with drawing():
+        figure = plot_overview(panel, title=title, units=units)
+        try:
+            with whole_file(path) as stream:
+                kind = path.suffix.lower().removeprefix(".")
+                metadata = {"Date": None} if kind == "svg" else None
+                figure.savefig(stream, format=kind, dpi=150, facecolor="white", metadata=metadata)
+        except OSError as error:
+            raise RunError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def plot_overview(panel: Panel, *, title: str, units: Mapping[str, str] | None = None) -> Figure:
+    """Small multiples: channels first, then controls as far as there is room.
+
+    `units` are those of columns where they are known. What is left out is said below.
+    """
+    channels = _spread(len(panel.channels), MAX_COLUMNS)
+    controls = _spread(len(panel.control_names), MAX_COLUMNS - len(channels))
+    shown = [_Column(panel.channels[k], False, k) for k in channels]
+    shown += [_Column(panel.control_names[k], True, k) for k in controls]
+    series = [panel[i] for i in _spread(len(panel), MAX_SERIES)]
+    across = 1 if len(shown) <= 3 else 2 if len(shown) <= 8 else 3
+    down = math.ceil(len(shown) / across)
+    figure = Figure(figsize=(_WIDE, 1.1 + _HIGH * down), layout="constrained")
+    grid = figure.subplots(down, across, sharex=True, squeeze=False)
+    for axes, column in zip(grid.flat, shown, strict=False):
+        _draw(axes, column, series, (units or {}).get(column.name))
+    for axes in grid.flat[len(shown) :]:
+        axes.remove()
+    for axes in grid.flat[max(0, len(shown) - across) : len(shown)]:
+        axes.tick_params(labelbottom=True)
+    for axes in grid[-1, : len(shown) - across * (down - 1)]:
+        axes.set_xlabel(_time_label(panel))
+    figure.suptitle(_as_text(title), x=0.01, ha="left", fontsize=10, color=INK)
+    if len(panel) > 1:
+        handles = grid.flat[0].get_lines()
+        figure.legend(
+            handles,
+            [_short(one.id) for one in series],
+            loc="outside upper right",
+            ncols=len(series),
+            frameon=False,
+            fontsize=8,
+            handlelength=1.2,
+            columnspacing=1.2,
+        )
+    note = _left_out(
+        series=(len(series), len(panel)),
+        channels=(len(channels), len(panel.channels)),
+        controls=(len(controls), len(panel.control_names)),
+    )
+    if note:
+        figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=BOUNDARY)
+    return figure
+
+
+def _spread(number: int, most: int) -> list[int]:
+    """At most so many of the first `number` integers, evenly spaced, both ends among them
+    where there are two.
+    """
+    return np.unique(np.linspace(0, number - 1, min(number, most)).round().astype(int)).tolist()
+
+
+def _draw(axes: Axes, column: _Column, series: list[Series], unit: str | None) -> None:
+    styles = line_styles(one.id for one in series)
+    for i, one in enumerate(series):
+        table = one.controls if column.is_control else one.values
+        measured = ~np.isnan(table[:, column.place])
+        times, values = _outline(one.times[measured], table[measured, column.place])
+        # A control holds from its row until the next.
+        axes.plot(
+            times,
+            values,
+            color=FORECAST if i == 0 else styles[one.id].colour,
+            lw=0.8 if len(times) <= _BINS else 0.6,
+            marker="." if len(times) <= _FEW else "",
+            ms=4,
+            mew=0,
+            drawstyle="steps-post" if column.is_control else "default",
+        )
+    name = f"{_short(column.name)} ({_as_text(unit)})" if unit else _short(column.name)
+    axes.set_title(f"{name}, control" if column.is_control else name, loc="left", color=INK)
+    axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
+    axes.margins(x=0.01)
+
+
+def _outline(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A line that looks the same with fewer points: the least and the largest of each bin."""
+    if len(times) <= 2 * _BINS:
+        return times, values
+    edges = np.linspace(0, len(times), _BINS + 1).astype(int)
+    pairs = itertools.pairwise(edges.tolist())
+    extremes = [(a + values[a:b].argmin(), a + values[a:b].argmax()) for a, b in pairs]
+    kept = np.unique(np.array([0, *np.ravel(extremes), len(times) - 1]))
+    return times[kept], values[kept]
+
+
+def _time_label(panel: Panel) -> str:
+    layout = panel.layout
+    since = f" ({layout.time_unit} since {layout.origin})" if layout.origin else ""
+    return f"{_short(layout.time)}{since}"
+
+
+def _left_out(**drawn: tuple[int, int]) -> str:
+    """What is drawn of each kind, where that is not all."""
+    parts = [f"{some} of {all_} {kind}" for kind, (some, all_) in drawn.items() if some < all_]
+    return f"Drawn: {', '.join(parts)}, evenly spaced." if parts else ""
+
+
+def _short(name: str) -> str:
+    """A name that is not longer than a plot is wide."""
+    return _as_text(name if len(name) <= 24 else f"{name[:23]}…")
+
+
+def _as_text(words: str) -> str:
+    """Dollars as they are, not as marks of mathematics."""
+    return words.replace("$", r"\$")
