@@ -5,8 +5,9 @@ import json
 import numpy as np
 
 from physsm._values import Panel, Series
-from physsm.benchmark.evaluate import evaluation_windows, fit_classical, score
+from physsm.benchmark.evaluate import fit_classical, score
 from physsm.benchmark.story import fingerprint, make_story, plain
+from physsm.benchmark.trial import panel_trial
 from physsm.data.window import Sizes
 from physsm.report.contents import check_contents
 from physsm.report.page import render_page
@@ -28,9 +29,9 @@ def make_panel(seed=0, names=("x",)) -> Panel:
 def test_scores_of_repeat_last_by_hand():
     panel = make_panel()
     model = fit_classical(panel, make_panel(1), 0)["repeat_last"]
-    parts = evaluation_windows(panel, SIZES)
-    found = score(model, parts, (2.0,))
-    history, _, target = parts
+    trial = panel_trial(panel, SIZES, np.array([2.0]))
+    found = score(model, trial)
+    history, target = trial.history, trial.target
     errors, one_step = [], []
     for i in range(len(history)):
         values = history[i].values[:, 0]
@@ -45,8 +46,8 @@ def test_scores_of_repeat_last_by_hand():
 
 
 def test_targets_do_not_overlap():
-    _, query, _ = evaluation_windows(make_panel(), SIZES)
-    times = query.times.reshape(6, -1)
+    trial = panel_trial(make_panel(), SIZES, np.ones(1))
+    times = trial.query.times.reshape(6, -1)
     assert all(len(set(row)) == len(row) for row in times)
 
 
@@ -54,10 +55,8 @@ def test_a_story_of_any_model_makes_a_page():
     train, rest = make_panel(), make_panel(1)
     classical = fit_classical(train, rest, 0)
     model = classical.pop("arx")
-    parts = evaluation_windows(rest, SIZES)
-    scores = [
-        score(row, parts, model.interface.channel_scale) for row in (model, *classical.values())
-    ]
+    trial = panel_trial(rest, SIZES, np.array(model.interface.channel_scale))
+    scores = [score(row, trial) for row in (model, *classical.values())]
     story = make_story("A <title>", model, classical, rest, SIZES, scores, {"a": {"b": 1}})
     again = check_contents(json.loads(json.dumps(story)))
     assert again["settings"] == {"a.b": 1}

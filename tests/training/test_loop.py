@@ -2,6 +2,7 @@
 
 import errno
 import os
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -261,3 +262,11 @@ def test_a_large_table_does_not_train_for_longer_than_asked(wanted, batches, per
     asked = TrainingSettings(**wanted)
     assert asked.batches_per_epoch(batches) == per_epoch
     assert asked.number_of_epochs(per_epoch) == epochs
+
+
+def test_a_good_start_is_kept_where_training_finds_nothing_better():
+    task = replace(least_squares_task(), params={"w": jnp.asarray(TRUE)}, start_counts=True)
+    result = train(task, settings(optimiser={"learning_rate": 10.0}), seed=0)
+    np.testing.assert_array_equal(result.params["w"], TRUE)
+    assert result.progress.best_step == 0
+    assert result.curve[0]["step"] == 0

@@ -57,14 +57,20 @@ def fit_run(
     folder: Path,
     *,
     title: str,
+    validation: Panel | None = None,
     resume: bool = False,
     report: Report = lambda _: None,
 ) -> Run:
-    """Fit, compare with the classical rows on the series set aside, and keep everything."""
+    """Fit, compare with the classical rows on the validation part, and keep everything.
+
+    Without `validation`, some series are set aside for it.
+    """
     system = None if request.physics is None else System.parse(request.physics)
     forecaster = find("models", request.model, "MODEL").create(system, request.settings)
     sizes = forecaster.sizes(panel)
-    train, validation = default_split(panel, request.seed, sizes.context + sizes.horizon)
+    train = panel
+    if validation is None:
+        train, validation = default_split(panel, request.seed, sizes.context + sizes.horizon)
     _claim(folder, request, panel, resume)
     if resume and (finished := _finished(folder)) is not None:
         return finished

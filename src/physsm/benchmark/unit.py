@@ -87,12 +87,17 @@ def make_split(unit: Unit, data_dir: Path | None) -> Split:
     dataset: Dataset = find("datasets", unit.column.dataset, "DATASET")
     protocol = dataset.protocols.get(unit.column.protocol)
     known = () if protocol is None else inspect.signature(protocol).parameters
-    settings = dict(unit.column.settings)
+    settings = {key: _as_tuple(value) for key, value in unit.column.settings.items()}
     if "seed" in known:
         settings.setdefault("seed", unit.seed)
     if "data_dir" in known and data_dir is not None:
         settings["data_dir"] = data_dir
     return dataset.split(unit.column.protocol, **settings)
+
+
+def _as_tuple(value: Any) -> Any:
+    """TOML has lists where Python's settings are tuples."""
+    return tuple(_as_tuple(item) for item in value) if isinstance(value, list) else value
 
 
 def depends_on_seed(unit: Unit) -> bool:

@@ -12,7 +12,7 @@ from physsm.cli.output import show, show_error, show_json, show_plain
 
 if TYPE_CHECKING:
     from physsm._values import Panel
-    from physsm.datasets._dataset import Dataset, Split
+    from physsm.datasets._dataset import Dataset
     from physsm.datasets._sources import Source
 
 data = typer.Typer(
@@ -112,25 +112,22 @@ def describe(
     from rich.console import Console
 
     from physsm._errors import ConfigError
-    from physsm._registry import names_in
     from physsm.cli.data_tables import describe_panel, describe_split
+    from physsm.cli.named_data import named_data
 
-    name, _, protocol = what.partition(":")
     if plot is not None:
         _check_plot(plot, what)
     columns = {"time": time, "series": series, "channels": channels, "controls": controls}
     columns["time_unit"] = time_unit
-    if name in names_in("datasets"):
+    if (named := named_data(what)) is not None:
+        name, protocol = named.dataset.name, named.protocol
         given = [f"--{key.replace('_', '-')}" for key, value in columns.items() if value]
         if given:
             raise ConfigError(f"{', '.join(given)}: only for a table, and {name} is a data set")
-        dataset = _dataset(name)
-        protocol = protocol or ("strict" if "strict" in dataset.protocols else "")
-        protocol = protocol or next(iter(dataset.protocols))
         with Console(stderr=True).status(f"making the {protocol} split of {name}"):
-            split = _split(dataset, protocol, data_dir)
-            content, page = describe_split(dataset, protocol, split)
-        panel, system = split.train.panel, dataset.system
+            split = named.split(data_dir)
+            content, page = describe_split(named.dataset, protocol, split)
+        panel, system = split.train.panel, named.dataset.system
         title = f"{name}, {protocol} protocol: training part"
     else:
         panel, system = _read(what, columns), None
@@ -156,10 +153,6 @@ def _dataset(name: str) -> Dataset:
     return find("datasets", name, "DATASET")
 
 
-def _split(dataset: Dataset, protocol: str, data_dir: Path | None) -> Split:
-    return dataset.split(protocol, **({"data_dir": data_dir} if dataset.sources else {}))
-
-
 def _sources(name: str) -> list[Source]:
     """The sources of a data set, or the one of this name."""
     from physsm._errors import ConfigError, did_you_mean
@@ -179,7 +172,7 @@ def _sources(name: str) -> list[Source]:
 def _read(what: str, columns: dict[str, str | None]) -> Panel:
     from physsm._errors import ConfigError, did_you_mean
     from physsm._registry import names_in
-    from physsm.cli.fit import _names
+    from physsm.cli.named_data import column_names
     from physsm.data.table import read_table
 
     path = Path(what)
@@ -191,8 +184,8 @@ def _read(what: str, columns: dict[str, str | None]) -> Panel:
         path,
         time=columns["time"],
         series=columns["series"],
-        channels=_names(columns["channels"]),
-        controls=_names(columns["controls"]),
+        channels=column_names(columns["channels"]),
+        controls=column_names(columns["controls"]),
         time_unit=columns["time_unit"] or "s",  # type: ignore[arg-type]
     )
 

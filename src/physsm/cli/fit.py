@@ -9,12 +9,14 @@ from physsm.cli.options import INTERRUPTED, Debug, Json
 from physsm.cli.output import show, show_error, show_json, show_plain
 
 
-def _names(text: str | None) -> list[str] | None:
-    return [name.strip() for name in text.split(",") if name.strip()] if text else None
-
-
 def fit(
-    table: Annotated[Path, typer.Argument(help="A CSV or Parquet file, one row per time.")],
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE|NAME[:PROTOCOL]",
+            help="A CSV or Parquet file, one row per time; or a data set (physsm data list).",
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", help="The folder of the run.")],
     physics: Annotated[
         str | None,
@@ -31,35 +33,58 @@ def fit(
     model: Annotated[str, typer.Option(help="Any forecaster.")] = "phy_ssm",
     seed: Annotated[int, typer.Option(help="For everything random.", min=0, max=2**31 - 1)] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Where to look for a data set's files first.")
+    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Fit a model to a table, and compare it with classical forecasts."""
     from physsm._compile_cache import use_compile_cache
+    from physsm._errors import ConfigError
     from physsm.benchmark.run import Request, fit_run
+    from physsm.cli.named_data import column_names, named_data
     from physsm.cli.progress import training_bar
     from physsm.cli.tables import score_table, unknown_table
     from physsm.data.table import read_table
     from physsm.physics.read import find_structure
     from physsm.report.physics import interval_note
 
-    structure = None if physics is None else find_structure(physics)
-    wanted_controls = _names(controls)
-    if wanted_controls is None and structure is not None:
-        wanted_controls = list(structure.controls)
-    panel = read_table(
-        table,
-        time=time,
-        series=series,
-        channels=_names(channels),
-        controls=wanted_controls,
-        time_unit=time_unit,  # type: ignore[arg-type]
-    )
+    validation = None
+    if (named := named_data(table)) is not None:
+        columns = {"time": time, "series": series, "channels": channels, "controls": controls}
+        if given := [f"--{key}" for key, value in columns.items() if value]:
+            raise ConfigError(f"{', '.join(given)}: only for a table, and {table} is a data set")
+        split = named.split(data_dir)
+        panel, validation = split.train.panel, split.validation.panel
+        physics = physics or named.dataset.system
+        structure = find_structure(physics)
+    else:
+        structure = None if physics is None else find_structure(physics)
+        wanted_controls = column_names(controls)
+        if wanted_controls is None and structure is not None:
+            wanted_controls = list(structure.controls)
+        panel = read_table(
+            Path(table),
+            time=time,
+            series=series,
+            channels=column_names(channels),
+            controls=wanted_controls,
+            time_unit=time_unit,  # type: ignore[arg-type]
+        )
     request = Request(model, _settings(config), None if structure is None else structure.text, seed)
     use_compile_cache()
     try:
         with training_bar(f"fitting {model}") as report:
-            run = fit_run(request, panel, out, title=table.stem, resume=resume, report=report)
+            run = fit_run(
+                request,
+                panel,
+                out,
+                validation=validation,
+                title=table if named is not None else Path(table).stem,
+                resume=resume,
+                report=report,
+            )
     except KeyboardInterrupt:
         show_error(f"interrupted; the same command with --resume continues the run in {out}")
         raise typer.Exit(INTERRUPTED) from None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from physsm._errors import ConfigError, did_you_mean
 from physsm._values import Panel
@@ -19,7 +19,8 @@ from physsm.data.window import Sizes, Windows
 
 
 class RawRows(NamedTuple):
-    """The raw samples behind the rows of one series: their `number` within a recording.
+    """The raw samples behind the rows of one series: their `number` within a recording, counted
+    from 0, and below 0 for rows without one, in which nothing was recorded.
 
     What is derived for a row also looks at `before` samples before its own and `after` after it, as
     far as the series has them: series are cut before anything is derived.
@@ -32,9 +33,18 @@ class RawRows(NamedTuple):
 
     def touched(self, rows: slice | Int[np.ndarray, " rows"]) -> Int[np.ndarray, " samples"]:
         """The numbers of the samples that rows touch, in order."""
-        around = np.arange(-self.before, self.after + 1)
-        numbers = np.unique(self.number[rows][:, None] + around)
-        return numbers[(self.number[0] <= numbers) & (numbers <= self.number[-1])]
+        around, exists = self.around(rows)
+        return np.unique(around[exists])
+
+    def around(
+        self, rows: slice | Int[np.ndarray, " rows"]
+    ) -> tuple[Int[np.ndarray, "rows reach"], Bool[np.ndarray, "rows reach"]]:
+        """The numbers before, at and after the sample of each row, and which of them it touches."""
+        own = self.number[rows][:, None]
+        numbers = own + np.arange(-self.before, self.after + 1)
+        last = self.number.max(initial=-1)
+        first = self.number[self.number >= 0].min(initial=last)
+        return numbers, (own >= 0) & (first <= numbers) & (numbers <= last)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +126,13 @@ class Dataset:
             known = ", ".join(self.protocols)
             hint = did_you_mean(protocol, list(self.protocols)) or f"there are {known}"
             raise ConfigError(f"{self.name} has no protocol {protocol!r}: {hint}")
-        return self.protocols[protocol](**settings)
+        try:
+            return self.protocols[protocol](**settings)
+        except TypeError as error:
+            if "unexpected keyword argument" not in str(error):
+                raise
+            wrong = str(error).rpartition("argument ")[2].split(".")[0]
+            raise ConfigError(f"{self.name}:{protocol} has no setting {wrong}") from error
 
 
 def share_of_touching_windows(train: Part, other: Part) -> float:
@@ -125,9 +141,8 @@ def share_of_touching_windows(train: Part, other: Part) -> float:
     touching = np.zeros(other.windows.number, bool)
     for series, raw in enumerate(other.raw):
         mine = other.windows.series == series
-        around = raw.number[:, None] + np.arange(-raw.before, raw.after + 1)
-        inside = (raw.number[0] <= around) & (around <= raw.number[-1])
-        known = np.isin(around, seen.get(raw.recording, np.zeros(0, np.int64))) & inside
+        around, exists = raw.around(slice(None))
+        known = np.isin(around, seen.get(raw.recording, np.zeros(0, np.int64))) & exists
         before = np.concatenate([[0], known.any(1).cumsum()])
         touching[mine] = before[other.windows.stop[mine]] > before[other.windows.start[mine]]
     return float(touching.mean()) if touching.size else 0.0

@@ -79,7 +79,8 @@ class Loss(Protocol):
 class Task:
     """What is trained. `batches(epoch, generator)` yields arrays of one shape each time;
     `validate` gives the loss on the whole validation part, lower is better. `identity` tells the
-    loss from all others, see `Program`.
+    loss from all others, see `Program`. `start_counts`: the parameters are good from the start, so
+    that they are kept if training finds none that are better.
     """
 
     params: PyTree
@@ -88,6 +89,7 @@ class Task:
     batches_per_epoch: int
     validate: Callable[[PyTree], float]
     identity: str | None = None
+    start_counts: bool = False
 
 
 @dataclass
@@ -169,6 +171,9 @@ def train(
     )
     started = time.perf_counter() - position.seconds
     report(progress)
+    if task.start_counts and not position.step:
+        _note_validation(position, state, task.validate(task.params), [], settings)
+        progress.best_validation = position.best
     while position.epoch < epochs and not _is_over(position, settings):
         generator = np.random.default_rng([seed, position.epoch])
         losses = []

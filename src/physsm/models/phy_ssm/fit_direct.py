@@ -1,7 +1,7 @@
 """How the direct path starts: a ridge regression of each row on those before it.
 
-Of a short and a long memory, and of several ridges, the pair is taken whose free runs over the
-horizon have the least squared error in the validation part.
+Of several memories and ridges the pair is taken whose free runs over the horizon have the least
+squared error in the validation part.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from physsm.models._regression import ridge_weights
 from physsm.models.phy_ssm.direct import features, free_channels
 from physsm.models.phy_ssm.plan import Plan
 
-SHORT = tuple(range(20))
-LONG = (*SHORT, *range(20, 100, 2))
+OFFSETS = (*range(20), *range(20, 100, 2))
+_MEMORIES = (5, 20, len(OFFSETS))  # how many of the offsets may be used
 _RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 _MOST_FEATURES = 2500
 _MOST_ROWS = 40_000
@@ -47,7 +47,7 @@ def fit_direct(plan: Plan, train: Panel, held_out: Panel, sizes: Sizes) -> Start
     free = free_channels(plan)
     memories = [
         offsets
-        for offsets in (SHORT, LONG)
+        for offsets in (OFFSETS[:count] for count in _MEMORIES)
         if features(replace(plan, offsets=offsets)) <= _MOST_FEATURES
         and max(offsets) < min(sizes.context, int(train.lengths.max(initial=0)) // 2)
     ]

@@ -57,7 +57,8 @@ def make_task(
         return objective(params, batch, sizes.context, key, progress)
 
     identity = f"objective {sizes.context} {network.identity}"
-    return Task(network, loss, batches, per_epoch, validate, identity)
+    start_counts = network.direct_path is not None
+    return Task(network, loss, batches, per_epoch, validate, identity, start_counts)
 
 
 def _reconstruction(network: Network, batch: Batch, context: int) -> Array:
