@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from physsm import PhysicsError, System
+from scripts.benchmark_page import with_tables
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -19,6 +20,12 @@ def blocks(page: Path, language: str) -> list[str]:
 def test_physics_texts_compile(page):
     for text in blocks(page, "phys"):
         assert System.parse(text).warnings == ()
+
+
+def test_the_tables_of_benchmarks_are_what_the_results_say():
+    page = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")
+    assert with_tables(page) == page, "run scripts/benchmarks"
+    assert page.count("### ") > 5
 
 
 def test_readme_code_runs(tmp_path, monkeypatch):

@@ -208,8 +208,54 @@ def test_series_of_one_row_teach_nothing_and_harm_nothing():
     np.testing.assert_allclose(found, np.repeat(history.values[:, -1:], 30, axis=1))
 
 
+def far_apart(seed: int) -> Panel:
+    """x[i+1] = 0.5 x[i] - 0.7 x[i-4] + 1, which a lag of four gaps decides."""
+    random = np.random.default_rng(seed)
+    made = []
+    for k in range(8):
+        x = random.normal(size=(60, 1)) * 3
+        for i in range(4, 59):
+            x[i + 1] = 0.5 * x[i] - 0.7 * x[i - 4] + 1
+        made.append(Series(str(k), np.arange(60.0), x, np.empty((60, 0))))
+    return Panel.from_series(made, ("x",))
+
+
+def test_spaced_lags_recover_a_recurrence_over_many_gaps_and_have_zeros_between():
+    settings = {"lags": [2], "ridges": [1e-12], "spacing": 4}
+    fitted = MODEL.create(None, settings).fit(far_apart(0))
+    assert fitted.describe()["lags"] == [5]
+    np.testing.assert_allclose(fitted.weights[5][1:, 0], [-0.5, 0, 0, 0, -0.7], atol=1e-9)
+    history, future = ahead(far_apart(5), 20)
+    np.testing.assert_allclose(forecast(fitted, history, future).mean, future.values, atol=1e-6)
+    near = MODEL.create(None, {**settings, "spacing": 1}).fit(far_apart(0))
+    assert np.abs(forecast(near, history, future).mean - future.values).max() > 0.1
+
+
+def test_spaced_lags_take_controls_along():
+    """Of the recurrence with control, offsets 0 and 2: against NumPy's least squares."""
+    panel = recurrence(1, 6, 40, noise=0.5)
+    settings = {"lags": [2], "ridges": [1e-12], "spacing": 2}
+    fitted = MODEL.create(None, settings).fit(panel, panel)
+    features, targets = [], []
+    for one in panel:
+        x, u = one.values, one.controls
+        parts = [np.ones((37, 1)), x[2:-1], x[:-3], u[3:], u[2:-1], u[:-3]]
+        features.append(np.hstack(parts))
+        targets.append(x[3:])
+    weights, *_ = np.linalg.lstsq(np.concatenate(features), np.concatenate(targets), rcond=None)
+    found = fitted.one_step(panel).mean
+    for k, rows in enumerate(features):
+        np.testing.assert_allclose(found[k, 3:], rows @ weights, atol=1e-7)
+
+
 def test_settings_are_checked():
-    for wrong in ({"lags": [0]}, {"ridges": [0.0]}, {"ridges": []}, {"lags": "many"}):
+    for wrong in (
+        {"lags": [0]},
+        {"ridges": [0.0]},
+        {"ridges": []},
+        {"spacing": 0},
+        {"lags": "many"},
+    ):
         with pytest.raises(ConfigError, match=next(iter(wrong))):
             MODEL.create(None, wrong)
 

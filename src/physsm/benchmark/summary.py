@@ -9,13 +9,22 @@ from statistics import fmean, stdev
 from typing import Any
 
 # The columns of a table, as far as results have them, and whether smaller is better.
-_POINTS = ("interp_mae", "interp_mse", "extrap_mae", "extrap_mse", "extrap_crps", "coverage")
+_POINTS = (
+    "interp_mae",
+    "interp_mse",
+    "extrap_mae",
+    "extrap_mae_median",
+    "extrap_mse",
+    "extrap_crps",
+    "coverage",
+)
 _DEBIASED = ("extrap_mae_debiased", "extrap_mse_debiased")
 _TRACKS = ("in_ade", "in_fde", "in_speed", "in_acceleration", "in_jerk", "out_ade", "out_fde")
 _HEADINGS = {
     "interp_mae": "interp MAE",
     "interp_mse": "interp MSE",
     "extrap_mae": "extrap MAE",
+    "extrap_mae_median": "median",
     "extrap_mse": "extrap MSE",
     "extrap_crps": "extrap CRPS",
     "coverage": "coverage",

@@ -64,10 +64,18 @@ def cut_flights(
     for names in columns.values():
         if missing := [name for name in names if name not in event.variables]:
             raise DataError(f"the log {log} has no variable {missing[0]}")
-    acc, gyro, motor = (
-        np.stack([event.variables[name] for name in names], 1).astype(float)
-        for names in columns.values()
-    )
+    with np.errstate(invalid="ignore"):  # a NaN may also warn when it is cast: it is refused below
+        acc, gyro, motor = (
+            np.stack([event.variables[name] for name in names], 1).astype(float)
+            for names in columns.values()
+        )
+    if (np.diff(event.times) <= 0).any():
+        row = int(np.flatnonzero(np.diff(event.times) <= 0)[0])
+        raise DataError(f"the log {log}, record {row + 2}: this is not later than the one before")
+    for what, values in zip(columns, (acc, gyro, motor), strict=True):
+        if not np.isfinite(values).all():
+            row = int(np.argwhere(~np.isfinite(values))[0, 0])
+            raise DataError(f"the log {log}, record {row + 1}: {what} is no number")
     flights = 0
     for low, high in intervals:
         inside = np.flatnonzero((low < event.times) & (event.times < high))
@@ -104,7 +112,7 @@ def derive(
 
     `faithful`: the acceleration along z with the published slip. `slopes`: the angular
     acceleration by central differences, as published, which show the next rate one row early, or by
-    backward ones, which do not.
+    backward ones, which do not; then the first row has none (NaN).
     """
     acceleration = np.array(flight.acceleration)
     if faithful:
@@ -119,7 +127,7 @@ def _slope(flight: Flight, slopes: Slopes) -> Float[np.ndarray, "rows 3"]:
     if slopes == "central":
         return np.gradient(flight.rate, flight.times, axis=0)
     steps = np.diff(flight.rate, axis=0) / np.diff(flight.times)[:, None]
-    return np.concatenate([steps[:1], steps])
+    return np.concatenate([np.full((1, 3), np.nan), steps])
 
 
 def _lagged(flight: Flight) -> Float[np.ndarray, "rows 4"]:

@@ -123,7 +123,8 @@ class _Header:
                 if match is None or match[2] not in _TYPES:
                     self.fail(f"has the variable {written!r} of a type that is not known")
                 fields.append((f"variable {match[1]}", _TYPES[match[2]]))
-            if identity in found or len({name for name, _ in fields}) < len(fields):
+            known = identity in found or name in {kind.name for kind in found.values()}
+            if known or len({field for field, _ in fields}) < len(fields):
                 self.fail(f"names an event or one of its variables twice: {name}")
             found[identity] = _Kind(name, np.dtype(fields))
         return found

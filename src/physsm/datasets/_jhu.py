@@ -16,6 +16,7 @@ import polars as pl
 from jaxtyping import Float
 
 from physsm._errors import DataError
+from physsm.data.files import read_file
 
 _FIRST_COLUMNS = ["Province/State", "Country/Region", "Lat", "Long"]
 _PEOPLE_COLUMNS = ["Province_State", "Admin2", "Country_Region", "Population"]
@@ -57,25 +58,22 @@ def read_populations(path: Path) -> dict[str, float]:
         & pl.col("Population").is_not_null()
     )
     people = whole["Population"].cast(pl.Float64, strict=False)
-    if people.null_count():
-        row = int(whole["row"][int(people.is_null().arg_true()[0])]) + 2
-        raise DataError(f"{path}, row {row}, column Population: this is no number")
+    wrong = (
+        ~(people.is_finite() & (people >= 0)).fill_null(False) | whole["Country_Region"].is_null()
+    )
+    if wrong.any():
+        row = int(whole["row"][int(wrong.arg_true()[0])]) + 2
+        raise DataError(f"{path}, row {row}: there must be a country and a number of its people")
     return dict(zip(whole["Country_Region"].to_list(), people.to_list(), strict=True))
 
 
 def _read(path: Path, first: list[str]) -> pl.DataFrame:
-    try:
-        table = pl.read_csv(path, infer_schema=False)
-    except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(f"{path} cannot be read as a table: {reason}") from error
+    table = read_file(path).frame
     if missing := [name for name in first if name not in table.columns]:
         raise DataError(
             f"{path} has no column {missing[0]}",
             hint="these are the global time series and the look-up table of CSSE at Johns Hopkins",
         )
-    if not len(table):
-        raise DataError(f"{path} has no rows")
     return table
 
 
@@ -83,7 +81,7 @@ def _day(path: Path, name: str) -> datetime.date:
     try:
         month, day, year = (int(part) for part in name.split("/"))
         return datetime.date(2000 + year, month, day)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise DataError(f"{path}: the column {name!r} is no day such as 1/22/20") from None
 
 

@@ -2,7 +2,8 @@
 
 Protocols: `paper` (the eight countries of the paper as published), `strict` (the same countries,
 nothing of the test countries in any statistic, all test windows) and `world` (43 other countries,
-split by country, because two test countries prove nothing).
+split by country, because two test countries prove nothing). `further` scores models of the paper's
+countries on those 43, in the paper's scale.
 
 Reports follow the week: fewer tests on Sundays, corrections in bulk. Nothing is smoothed here; a
 model sees what was reported.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import csv
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Final
@@ -69,19 +70,25 @@ def read_epidemic(path: Path, country: str) -> Epidemic:
     if (np.diff(one.times) != 1).any():
         row = int(np.flatnonzero(np.diff(one.times) != 1)[0])
         raise DataError(f"{path}, row {row + 3}: this is not the day after the row before")
+    people = one.values.sum(1)
+    if people[0] == 0 or (people != people[0]).any():
+        row = int(np.argmax(people != people[0]))
+        raise DataError(
+            f"{path}, row {row + 2}: the three add up to {people[row]:.0f} persons, which must be "
+            "the same in every row and not 0"
+        )
     first = datetime.date.fromisoformat(panel.layout.origin[:10])
-    return Epidemic(country, first, one.values / one.values[0].sum())
+    return Epidemic(country, first, one.values / people[0])
 
 
 def world_epidemics(data_dir: str | Path | None = None) -> dict[str, Epidemic]:
     """All countries of the tables of Johns Hopkins University whose reports are good enough.
 
     The rule, which looks at reports and never at forecasts: none of the paper's eight countries; at
-    least a million people; 300 days on
-    record from the first on which more than 0.1 % of them were confirmed; on nine in ten of these
-    days more confirmed and more recovered persons than the day before, and on none fewer; no day on
-    which either grew by more than a twentieth of all that were confirmed at the end; never fewer
-    confirmed than removed.
+    least a million people; 300 days on record from the first on which more than 0.1 % of them were
+    confirmed; on nine in ten of these days more confirmed and more recovered persons than the day
+    before, and on none fewer; no day on which either grew by more than a twentieth of all that were
+    confirmed at the end; never fewer confirmed than removed.
     """
     confirmed, deaths, recovered = (
         read_counts(locate(_JHU, f"time_series_covid19_{kind}_global.csv", data_dir))
@@ -90,7 +97,8 @@ def world_epidemics(data_dir: str | Path | None = None) -> dict[str, Epidemic]:
     people = read_populations(locate(_JHU, "UID_ISO_FIPS_LookUp_Table.csv", data_dir))
     if not confirmed.countries == deaths.countries == recovered.countries:
         raise DataError("the tables of confirmed, deaths and recovered have different countries")
-    if not confirmed.persons.shape == deaths.persons.shape == recovered.persons.shape:
+    days = {(table.first_day, table.persons.shape[1]) for table in (confirmed, deaths, recovered)}
+    if len(days) > 1:
         raise DataError("the tables of confirmed, deaths and recovered have different days")
     found = {}
     eight = {"United Kingdom", *TRAIN, *VALIDATION, *TEST}
@@ -175,6 +183,15 @@ def world(*, stride: int = 10, seed: int = 0, data_dir: str | Path | None = None
     return _strict_split(parts, stride, seed)
 
 
+def further(*, seed: int = 0, data_dir: str | Path | None = None) -> Split:
+    """From the paper's countries to all 43 others: training and validation as in `paper`, one
+    window of each further country for test, errors in the paper's scale.
+    """
+    published = paper(seed=seed, data_dir=data_dir)
+    others = list(world_epidemics(data_dir).values())
+    return replace(published, test=_part(others, seed, _PAPER_DAY, windows=1), notes=())
+
+
 def world_parts() -> dict[str, list[str]]:
     """The countries of the parts train, validation and test."""
     text = resources.files("physsm.datasets").joinpath("covid_world.csv").read_text("utf-8")
@@ -188,7 +205,7 @@ DATASET: Final = Dataset(
     name="covid",
     summary="COVID-19 as shares of a population, daily: eight countries of the paper, 43 others",
     system="sir_conserving",
-    protocols={"paper": paper, "strict": strict, "world": world},
+    protocols={"paper": paper, "strict": strict, "world": world, "further": further},
     sources=(_TABLE, _JHU),
 )
 

@@ -39,6 +39,7 @@ _EVENT = "fixedFrequency"
 # paper's rates of 573 to 1916 Hz fit.
 _FLIGHTS: Final = {"log15": ((55.0, 90.0),), "log16": ((32.0, 38.0), (45.0, 49.0))}
 _THRUST_FLIGHT: Final = {"log10": ((35.0, 65.0),)}
+_COUNTS: Final = {"log10": 1, "log15": 3, "log16": 2}  # flights: there are gaps in log15
 _PAPER_SEED = 14
 _PAPER_SHARES = (0.7, 0.1, 0.2)
 
@@ -56,7 +57,13 @@ def flights(
         events = read_log(path)
         if _EVENT not in events:
             raise DataError(f"{path} has no event {_EVENT}; it has {', '.join(events)}")
-        found |= {flight.name: flight for flight in cut_flights(log, events[_EVENT], known[log])}
+        cut = {flight.name: flight for flight in cut_flights(log, events[_EVENT], known[log])}
+        if len(cut) != _COUNTS[log]:
+            raise DataError(
+                f"{path} has {len(cut)} flights, and there should be {_COUNTS[log]}",
+                hint=f"physsm data get {_SOURCE} checks the file",
+            )
+        found |= cut
     return found
 
 
@@ -172,14 +179,15 @@ def _windows(lengths: Int[np.ndarray, " flights"], stride: int) -> Windows:
 
 
 def _scale_over_windows(part: Part) -> Float[np.ndarray, " channels"]:
-    """Standard deviations over all rows of all windows: a row counts as often as it occurs."""
+    """Standard deviations over all measurements of all windows, each as often as it occurs."""
     count = np.zeros((len(part.panel), part.panel.times.shape[1] + 1))
     np.add.at(count, (part.windows.series, part.windows.start), 1)
     np.add.at(count, (part.windows.series, part.windows.stop), -1)
-    weight = count.cumsum(1)[:, :-1, None]
+    weight = count.cumsum(1)[:, :-1, None] * part.panel.observed
     values = np.nan_to_num(part.panel.values)
-    mean = (weight * values).sum((0, 1)) / weight.sum()
-    return np.sqrt((weight * (values - mean) ** 2).sum((0, 1)) / weight.sum())
+    total = weight.sum((0, 1))
+    mean = (weight * values).sum((0, 1)) / total
+    return np.sqrt((weight * (values - mean) ** 2).sum((0, 1)) / total)
 
 
 def _check_stride(stride: int) -> None:

@@ -51,6 +51,7 @@ class AbstractForecaster(abc.ABC):
     missing: ClassVar[bool]
     controls: ClassVar[bool]
     physics: ClassVar[bool]
+    looks_back: ClassVar[bool] = True  # a forecast depends on its history
     trains: ClassVar[bool] = False  # by steps: then `fit` also takes folder, resume and report
     Config: ClassVar[type[BaseModel]]
     Fitted: ClassVar[type[AbstractFitted]]

@@ -161,7 +161,7 @@ def fitted() -> FittedPhySSM:
 
 
 def test_channels_that_measure_no_state_get_a_path(fitted):
-    assert fitted.plan.offsets == OFFSETS[:5]
+    assert fitted.plan.offsets == OFFSETS[:4]
     test = mixtures(seed=2)
     history = test.between(0, 60)
     future = fitted.forecast(history, times=test.times[:, 60:], controls=test.controls[:, 60:])

@@ -18,8 +18,8 @@ from physsm.models._regression import ridge_weights
 from physsm.models.phy_ssm.direct import features, free_channels
 from physsm.models.phy_ssm.plan import Plan
 
-OFFSETS = (*range(20), *range(20, 100, 2))
-_MEMORIES = (5, 20, len(OFFSETS))  # how many of the offsets may be used
+OFFSETS = (*range(4), *range(4, 100, 2))
+_MEMORIES = (4, 12, 32, len(OFFSETS))  # how many of the offsets may be used
 _RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 _MOST_FEATURES = 2500
 _MOST_ROWS = 40_000

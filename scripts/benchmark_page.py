@@ -1,0 +1,28 @@
+"""Writes the tables of docs/benchmarks.md between their marks, from the files in results/."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from physsm.benchmark.pages import to_markdown
+from physsm.benchmark.store import Store
+from physsm.benchmark.summary import summarise
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "benchmarks.md"
+_MARKED = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def with_tables(page: str) -> str:
+    """The page with each table as its results say."""
+
+    def table(match: re.Match[str]) -> str:
+        sheets = summarise(Store(ROOT / "results" / match[2]).results())
+        return f"{match[1]}\n{to_markdown(sheets)}\n{match[3]}"
+
+    return _MARKED.sub(table, page)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_tables(PAGE.read_text("utf-8")), "utf-8")

@@ -1,0 +1,122 @@
+"""A damped trend: the line through the last measurements, whose slope fades with time.
+
+The forecast a time t after the last measurement of a channel is
+
+    level + slope * tau * (1 - exp(-t/tau))
+
+with level and slope of the least-squares line there. It starts like the line and ends at
+`level + slope*tau`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, final
+
+import numpy as np
+from jaxtyping import Float
+from pydantic import BaseModel, ConfigDict, Field
+
+from physsm._values import Panel
+from physsm.models._base import AbstractFitted
+from physsm.models._classical import (
+    AbstractClassical,
+    ClassicalForecaster,
+    common_fields,
+    squared_errors,
+    training_parts,
+    with_intervals,
+)
+from physsm.models._last_line import last_line
+from physsm.models._past import Origins, channel_points
+from physsm.models._stored import Stored
+
+_CHOICE_ORIGINS = 400  # forecasts that decide about points and damping
+
+
+class Config(BaseModel):
+    """- `points`: how many of the last measurements the line may go through.
+    - `dampings`: how long the slope may last, in median gaps of the training series. For each
+      channel the pair with the least squared error in validation is taken.
+    - `horizon`: rows ahead that count in validation and behind the intervals; by default a quarter
+      of the median series (with fewer than five series a twelfth), at most 100.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    points: tuple[Annotated[int, Field(ge=2)], ...] = Field(
+        (2, 3, 5, 8, 12, 20, 40, 80), min_length=1
+    )
+    dampings: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] = Field(
+        (1.0, 3.0, 10.0, 30.0, 100.0), min_length=1
+    )
+    horizon: int | None = Field(None, ge=1)
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedDamped(AbstractClassical):
+    """Of channel c, `points[c]` measurements are behind the line, and `dampings[c]` is its tau in
+    median gaps.
+    """
+
+    name: ClassVar[str] = "damped"
+    points: tuple[int, ...]
+    dampings: tuple[float, ...]
+
+    def _mean(self, panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
+        mean = np.empty((*origins.times.shape, len(panel.channels)))
+        for channel, (most, damping) in enumerate(zip(self.points, self.dampings, strict=True)):
+            points = channel_points(panel, channel, origins)
+            mean[..., channel] = self.usual.mean[channel]
+            if len(points.times):
+                line, tau = last_line(points, most), damping * self.interface.median_gap
+                reach = -tau * np.expm1(-(origins.times - line.time[:, None]) / tau)
+                there = line.level[:, None] + line.slope[:, None] * reach
+                mean[..., channel] = np.where(points.exists[:, None], there, mean[..., channel])
+        return mean
+
+    def describe(self) -> dict[str, Any]:
+        """What was chosen for each channel."""
+        return {"points": list(self.points), "dampings": list(self.dampings)}
+
+    @classmethod
+    def _own_fields(cls, stored: Stored) -> dict[str, Any]:
+        points = tuple(int(number) for number in stored.description["points"])
+        dampings = tuple(float(number) for number in stored.description["dampings"])
+        channels = len(stored.interface.channels)
+        if not len(points) == len(dampings) == channels or min(points) < 2:
+            raise ValueError(f"the numbers of points are {points}, the dampings {dampings}")
+        if not all(0 < damping < np.inf for damping in dampings):
+            raise ValueError(f"the dampings are {dampings}")
+        return {"points": points, "dampings": dampings}
+
+
+@final
+class Damped(ClassicalForecaster):
+    """A fading trend; a channel that was never measured has its training mean."""
+
+    name: ClassVar[str] = "damped"
+    controls: ClassVar[bool] = False
+    Config: ClassVar[type[BaseModel]] = Config
+    Fitted: ClassVar[type[AbstractFitted]] = FittedDamped
+
+    def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> FittedDamped:
+        """Choose points and damping, and measure the errors for the intervals."""
+        parts = training_parts(train, validation, self.system, self.config.horizon, seed)
+        channels = len(parts.train.channels)
+        pairs = list(itertools.product(self.config.points, self.config.dampings))
+        fields = common_fields(parts.train)
+        candidates = [
+            FittedDamped(**fields, points=(n,) * channels, dampings=(tau,) * channels)
+            for n, tau in pairs
+        ]
+        held_out = candidates[0].check(parts.validation)
+        errors = [squared_errors(c, held_out, parts.horizon, _CHOICE_ORIGINS) for c in candidates]
+        points, dampings = zip(*(pairs[k] for k in np.argmin(errors, axis=0)), strict=True)
+        fitted = replace(candidates[0], points=points, dampings=dampings)
+        return with_intervals(fitted, parts.train, held_out, parts.horizon)
+
+
+MODEL = Damped

@@ -1,0 +1,431 @@
+"""The physics with constant unknowns, fitted to the last rows of each history by least squares.
+
+For every forecast, the unknowns of the equations are taken as constants. They and the state some
+rows back are chosen so that the solution comes closest to the measurements since then, and the
+solution is continued:
+
+    minimise  sum over rows, channels of ((z(t) - x)/scale)^2 + prior * sum of y^2
+
+where y are the deviations of the unknowns from those of the whole training part, each relative to
+its size there (of one with a bound about the logarithm of the ratio). Controls hold from their row
+until the next.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, NamedTuple, final
+
+import jax
+import numpy as np
+from jaxtyping import Bool, Float
+from pydantic import BaseModel, ConfigDict, Field
+
+from physsm._errors import ConfigError
+from physsm._values import Panel, Unknowns
+from physsm.models._base import AbstractFitted
+from physsm.models._classical import (
+    AbstractClassical,
+    ClassicalForecaster,
+    common_fields,
+    squared_errors,
+    training_parts,
+    with_intervals,
+)
+from physsm.models._past import Origins, rolling, steps_ahead
+from physsm.models._shooting import (
+    BLOCK,
+    Measured,
+    Range,
+    Shot,
+    Units,
+    fit_block,
+    fit_together,
+    linear_in_unknowns,
+    solve_block,
+)
+from physsm.models._states import Columns, find_columns, rows_before, states_at
+from physsm.models._steps import steps_between
+from physsm.models._stored import Stored
+from physsm.physics.system import System
+
+_CHOICE_ORIGINS = 100  # forecasts that decide how many rows are used
+_TOGETHER = 12  # parts of the training series that are fitted with one set of unknowns
+_MOST_POINTS = 5000  # behind the first guess of the unknowns
+_RIDGE = 1e-6  # for unknowns of the training part that cannot be told apart
+_SMALLEST = 0.01  # change of an unknown that counts, relative to one that moves a scale in a gap
+_ROOM = 10.0  # widths of the training range that a solution may leave it by while it is fitted
+
+
+class Config(BaseModel):
+    """- `rows`: how many of the last rows the solution may be fitted to. The pair of rows and prior
+      with the least squared error of forecasts in validation is taken.
+    - `priors`: what may be the weight of the unknowns of the training part. 0 leaves each history
+      to itself; then a few that do not determine their unknowns run away.
+    - `substeps`: steps of the solver in a median gap.
+    - `horizon`: rows ahead that count in validation and behind the intervals; by default a quarter
+      of the median series (with fewer than five series a twelfth), at most 100.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rows: tuple[Annotated[int, Field(ge=2)], ...] = Field((7, 14, 28), min_length=1)
+    priors: tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...] = Field(
+        (0.0, 1e-2, 1e-1, 1.0, 10.0), min_length=1
+    )
+    substeps: int = Field(2, ge=1)
+    horizon: int | None = Field(None, ge=1)
+
+
+class _Learned(NamedTuple):
+    """What the training part says of states and unknowns; states in the units of the table."""
+
+    mean: Float[np.ndarray, " states"]
+    scale: Float[np.ndarray, " states"]
+    low: Float[np.ndarray, " states"]
+    high: Float[np.ndarray, " states"]
+    raw: Float[np.ndarray, " unknowns"]
+    change: Float[np.ndarray, " unknowns"]
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedLeastSquares(AbstractClassical):
+    """Fitted to the last `rows` rows of a history, or to all if it has fewer.
+
+    `width` is the number of rows that the program has room for: candidates that differ in `rows`
+    share one. Forecasts stay inside the range of the training part, extended to the last value of
+    the history where that lies outside, and widened by its own width on both sides. `held` of
+    `tried` forecasts in validation had to be held there.
+    """
+
+    name: ClassVar[str] = "least_squares"
+    system: System  # pyright: ignore[reportIncompatibleVariableOverride]
+    columns: Columns
+    rows: int
+    width: int
+    prior: float
+    substeps: int
+    learned: _Learned
+    held: int
+    tried: int
+
+    def _mean(self, panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
+        return self._continue(panel, origins)[0]
+
+    def _continue(
+        self, panel: Panel, origins: Origins
+    ) -> tuple[Float[np.ndarray, "origins steps channels"], Bool[np.ndarray, " origins"]]:
+        """Forecasts, and which of them had to be held in the range."""
+        shot = self._fit(panel, origins)
+        now = panel.times[origins.series, origins.row][:, None]
+        u = panel.controls[origins.series, origins.row][:, None]
+        u = np.concatenate([u, origins.controls], 1)[..., list(self.columns.control)]
+        times = np.concatenate([now, origins.times], 1)
+        steps = steps_between(times, u, self.interface.median_gap / self.substeps)
+        within = self._range(panel, origins)
+        nodes = np.empty((len(now), steps.length.shape[1] + 1, len(self.system.states)))
+        held = np.zeros(nodes.shape[:2], bool)
+        start = np.clip(shot.end, within.low, within.high)
+        with jax.enable_x64(True):
+            for part in _blocks(len(now)):
+                found = solve_block(
+                    self.system,
+                    shot.theta[part],
+                    start[part],
+                    steps.length[part],
+                    steps.control[part],
+                    Range(*_of(within, part)),
+                )
+                nodes[part], held[part] = map(np.asarray, found)
+        states = np.take_along_axis(nodes, steps.at[:, 1:, None], axis=1)
+        mean = np.empty((*origins.times.shape, len(panel.channels)))
+        for i, channel in enumerate(self.columns.channel):
+            if channel >= 0:
+                mean[..., channel] = states[..., i]
+        return mean, np.take_along_axis(held, steps.at[:, -1:], axis=1)[:, 0]
+
+    def _fit(self, panel: Panel, origins: Origins) -> Shot:
+        """Unknowns and end states of all origins."""
+        measured = _measured(panel, origins, self)
+        n, k = len(self.system.states), len(self.system.unknowns)
+        number = len(origins.row)
+        found = Shot(np.empty((number, k)), np.empty((number, k)), np.empty((number, n)))
+        units, within = _units(self.learned, self.prior), _room(self.learned)
+        with jax.enable_x64(True):
+            for part in _blocks(number):
+                block = fit_block(self.system, Measured(*_of(measured, part)), units, within)
+                for whole, piece in zip(found, block, strict=True):
+                    whole[part] = np.asarray(piece)
+        return found
+
+    def _range(self, panel: Panel, origins: Origins) -> Range:
+        """What the states of each forecast are held in."""
+        learned = self.learned
+        times = panel.times[origins.series[:, None], rows_before(origins, 3)]
+        now = states_at(panel, origins, times, self.columns, learned.mean)[:, -1]
+        margin = learned.high - learned.low
+        bounds = self.system.state_bounds
+        least = [-np.inf if bound.lower is None else bound.lower for bound in bounds]
+        most = [np.inf if bound.upper is None else bound.upper for bound in bounds]
+        low = np.maximum(np.minimum(learned.low, now) - margin, least)
+        return Range(low, np.minimum(np.maximum(learned.high, now) + margin, most))
+
+    def unknowns(self, history: Any) -> Unknowns:
+        """The fitted constants at each row, from the last rows up to it.
+
+        `std` follows from the misfit and the slopes of the solution; NaN where there are no more
+        measurements than states and unknowns.
+        """
+        panel = self.check(history)
+        valid = np.arange(panel.times.shape[1]) < panel.lengths[:, None]
+        series, row = np.nonzero(valid)
+        shot = self._fit(panel, steps_ahead(panel, series, row, 0))
+        mean, std = np.full((2, *valid.shape, len(self.system.unknowns)), np.nan)
+        mean[valid], std[valid] = shot.theta, shot.std
+        names = tuple(unknown.name for unknown in self.system.unknowns)
+        return Unknowns(names, panel.ids, panel.times, panel.lengths, mean, std)
+
+    def describe(self) -> dict[str, Any]:
+        """The physics, what was chosen, and how many forecasts of the validation ran away."""
+        return {
+            "physics": self.system.text,
+            "rows": self.rows,
+            "prior": self.prior,
+            "substeps": self.substeps,
+            "held": self.held,
+            "tried": self.tried,
+        }
+
+    def _own_arrays(self) -> dict[str, np.ndarray]:
+        return {f"state_{name}": array for name, array in self.learned._asdict().items()}
+
+    @classmethod
+    def _own_fields(cls, stored: Stored) -> dict[str, Any]:
+        said = stored.description
+        system = System.parse(said["physics"])
+        lists = {"rows": [said["rows"]], "priors": [said["prior"]]}
+        config = Config.model_validate({**lists, "substeps": said["substeps"]})
+        lengths = [(len(system.states),)] * 4 + [(len(system.unknowns),)] * 2
+        names = [f"state_{name}" for name in _Learned._fields]
+        arrays = [stored.array(name, shape) for name, shape in zip(names, lengths, strict=True)]
+        return {
+            "system": system,
+            "columns": find_columns(system, stored.interface.channels, stored.interface.controls),
+            "rows": config.rows[0],
+            "width": config.rows[0],
+            "prior": config.priors[0],
+            "substeps": config.substeps,
+            "learned": _Learned(*arrays),
+            "held": int(said["held"]),
+            "tried": int(said["tried"]),
+        }
+
+
+def _blocks(number: int) -> list[np.ndarray]:
+    """Places in blocks of one size; the last is filled up with its last place."""
+    starts = range(0, number, BLOCK)
+    return [np.minimum(np.arange(first, first + BLOCK), number - 1) for first in starts]
+
+
+def _of(whole: tuple[Any, ...], part: np.ndarray) -> tuple[Any, ...]:
+    return tuple(array[part] for array in whole)
+
+
+def _units(learned: _Learned, prior: float) -> Units:
+    return Units(learned.scale, learned.raw, learned.change, np.array(prior))
+
+
+def _room(learned: _Learned) -> Range:
+    """While it is fitted a solution may leave the range, but not lose all digits."""
+    margin = _ROOM * np.maximum(learned.high - learned.low, learned.scale)
+    return Range(learned.low - margin, learned.high + margin)
+
+
+def _measured(panel: Panel, origins: Origins, fitted: FittedLeastSquares) -> Measured:
+    """The last rows of each history, with steps between them."""
+    columns, width = fitted.columns, fitted.width
+    back = np.arange(width)[::-1]
+    used = back <= np.minimum(origins.row, fitted.rows - 1)[:, None]
+    row = np.maximum(origins.row[:, None] - np.minimum(back, fitted.rows - 1), 0)
+    series = origins.series[:, None]
+    times = panel.times[series, row]
+    states = np.full((*row.shape, len(columns.channel)), np.nan)
+    for i, channel in enumerate(columns.channel):
+        if channel >= 0:
+            states[..., i] = panel.values[series, row, channel]
+    seen = ~np.isnan(states) & used[..., None]
+    controls = panel.controls[series, row][..., list(columns.control)]
+    longest = fitted.interface.median_gap / fitted.substeps
+    steps = steps_between(times, controls, longest, 2 * (width - 1) * fitted.substeps)
+    return Measured(
+        np.where(seen, states, 0),
+        seen.astype(float),
+        steps.length,
+        steps.control,
+        steps.at,
+        states_at(panel, origins, times, columns, fitted.learned.mean)[:, 0],
+    )
+
+
+def _learn_states(
+    system: System, train: Panel, columns: Columns, mean: np.ndarray, scale: np.ndarray
+) -> tuple[_Learned, Float[np.ndarray, "series steps states"]]:
+    """Range and scale of the states in training, no unknowns yet; and the states at all rows."""
+    ends = steps_ahead(train, np.arange(len(train)), train.lengths - 1, 0)
+    usual = np.array([mean[place] if place >= 0 else 0.0 for place in columns.channel])
+    states = states_at(train, ends, train.times, columns, usual)
+    valid = np.arange(train.times.shape[1]) < train.lengths[:, None]
+    spread = states[valid].std(0)
+    spread = np.where(spread > 0, spread, 1)
+    own = [scale[c] if c >= 0 else s for c, s in zip(columns.channel, spread, strict=True)]
+    nothing = np.zeros(len(system.unknowns))
+    low, high = states[valid].min(0), states[valid].max(0)
+    return _Learned(usual, np.array(own), low, high, nothing, nothing), states
+
+
+def _first_guess(
+    system: System,
+    train: Panel,
+    columns: Columns,
+    learned: _Learned,
+    states: Float[np.ndarray, "series steps states"],
+) -> tuple[Float[np.ndarray, " unknowns"], Float[np.ndarray, " unknowns"]]:
+    """Unknowns by linear regression of the slopes between rows, and of each the change that moves
+    some state by its scale in a median gap.
+    """
+    gaps = np.diff(train.times, axis=1)
+    series, row = np.nonzero(gaps > 0)
+    if not len(row):
+        return learned.raw, np.ones_like(learned.raw)
+    chosen = np.linspace(0, len(row) - 1, min(_MOST_POINTS, len(row))).astype(np.int64)
+    series, row = series[chosen], row[chosen]
+    before, after = states[series, row], states[series, row + 1]
+    slope = (after - before) / gaps[series, row, None]
+    u = train.controls[series, row][:, list(columns.control)]
+    with jax.enable_x64(True):
+        known, factors = map(np.asarray, linear_in_unknowns(system, (before + after) / 2, u))
+    per_gap = train.median_gap / learned.scale
+    target = ((slope - known) * per_gap).reshape(-1)
+    features = (factors * per_gap[:, None]).reshape(-1, len(system.unknowns))
+    usable = np.isfinite(target) & np.isfinite(features).all(1)
+    target, features = target[usable], features[usable]
+    size = np.sqrt((features**2).mean(0)) if len(features) else np.zeros_like(learned.raw)
+    size = np.where(size > 0, size, 1)
+    gram = (features / size).T @ (features / size) + _RIDGE * len(features) * np.eye(len(size))
+    if not len(features):
+        return learned.raw, 1 / size
+    return np.linalg.solve(gram, (features / size).T @ target) / size, 1 / size
+
+
+def _as_raw(system: System, theta: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Unknowns before `constrain`, at least a small change inside their bounds."""
+    bounds = [unknown.bounds for unknown in system.unknowns]
+    low = np.array([-np.inf if bound.lower is None else bound.lower for bound in bounds])
+    high = np.array([np.inf if bound.upper is None else bound.upper for bound in bounds])
+    inset = np.minimum(least, 0.01 * (high - low))
+    with jax.enable_x64(True):
+        return np.asarray(system.unconstrain(np.clip(theta, low + inset, high - inset)))
+
+
+def _changes(system: System, raw: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """A considerable change of each unknown before `constrain`: of its own size.
+
+    Where there is a bound, small ones are logarithms there, so that 1 is considerable.
+    """
+    bounded = np.array([bool(unknown.bounds) for unknown in system.unknowns], bool)
+    return np.where(bounded, np.maximum(raw, 1), np.maximum(np.abs(raw), least))
+
+
+def _with_unknowns(
+    fitted: FittedLeastSquares, train: Panel, states: np.ndarray
+) -> FittedLeastSquares:
+    """With the unknowns that suit the whole training part best."""
+    system, learned = fitted.system, fitted.learned
+    theta, size = _first_guess(system, train, fitted.columns, learned, states)
+    raw = _as_raw(system, theta, _SMALLEST * size)
+    learned = learned._replace(raw=raw, change=_changes(system, raw, _SMALLEST * size))
+    origins, _ = rolling(train, 1, _TOGETHER)
+    if not len(origins.row):
+        return replace(fitted, learned=learned)
+    measured = _measured(train, origins, fitted)
+    place = np.minimum(np.arange(_TOGETHER), len(origins.row) - 1)
+    # A part that fills up the block counts for nothing.
+    counts = (np.arange(_TOGETHER) < len(origins.row)).astype(float)[:, None, None]
+    measured = Measured(*_of(measured, place))
+    measured = measured._replace(seen=measured.seen * counts)
+    units = _units(learned, _RIDGE)
+    with jax.enable_x64(True):
+        shared = np.asarray(fit_together(system, measured, units, _room(learned)))
+    raw = learned.raw + learned.change * shared
+    change = _changes(system, raw, _SMALLEST * size)
+    return replace(fitted, learned=learned._replace(raw=raw, change=change))
+
+
+@final
+class LeastSquares(ClassicalForecaster):
+    """The equations with constants of the last rows."""
+
+    name: ClassVar[str] = "least_squares"
+    controls: ClassVar[bool] = True
+    physics: ClassVar[bool] = True
+    Config: ClassVar[type[BaseModel]] = Config
+    Fitted: ClassVar[type[AbstractFitted]] = FittedLeastSquares
+
+    @classmethod
+    def create(cls, system: System | None, settings: Mapping[str, Any]) -> LeastSquares:
+        """A forecaster from settings; it cannot do without a system."""
+        if system is None:
+            raise ConfigError(
+                "least_squares fits the equations of a system, and none is given: name one, such "
+                "as sir_conserving, or write a .phys file"
+            )
+        return super().create(system, settings)
+
+    @classmethod
+    def test_settings(cls) -> dict[str, Any]:
+        """Few rows and long steps, for tests of the interface."""
+        return {"rows": [6], "priors": [1e-3], "substeps": 1, "horizon": 4}
+
+    def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> FittedLeastSquares:
+        """Fit the training part as a whole, choose the number of rows, and measure the errors."""
+        system, config = self.system, self.config
+        assert system is not None
+        parts = training_parts(train, validation, system, config.horizon, seed)
+        panel = parts.train
+        columns = find_columns(system, panel.channels, panel.control_names)
+        fields = common_fields(panel)
+        usual = fields["usual"]
+        learned, states = _learn_states(system, panel, columns, usual.mean, usual.scale)
+        fitted = FittedLeastSquares(
+            **fields,
+            system=system,
+            columns=columns,
+            rows=max(config.rows),
+            width=max(config.rows),
+            prior=0.0,
+            substeps=config.substeps,
+            learned=learned,
+            held=0,
+            tried=0,
+        )
+        fitted = _with_unknowns(fitted, panel, states)
+        held_out = fitted.check(parts.validation)
+        pairs = itertools.product(config.rows, config.priors)
+        candidates = [replace(fitted, rows=rows, prior=prior) for rows, prior in pairs]
+
+        def error(candidate: FittedLeastSquares) -> float:
+            errors = squared_errors(candidate, held_out, parts.horizon, _CHOICE_ORIGINS)
+            return float(errors.mean())
+
+        fitted = min(candidates, key=error) if len(candidates) > 1 else candidates[0]
+        fitted = replace(fitted, width=fitted.rows)
+        origins, _ = rolling(held_out, parts.horizon, _CHOICE_ORIGINS)
+        _, held = fitted._continue(held_out, origins)
+        fitted = replace(fitted, held=int(held.sum()), tried=len(held))
+        return with_intervals(fitted, panel, held_out, parts.horizon)
+
+
+MODEL = LeastSquares
