@@ -216,10 +216,10 @@ def test_describe_draws_if_asked(name):
 
 
 def test_describe_a_data_set(monkeypatch):
-    def small(dataset, protocol, data_dir):
-        return dataset.split(protocol, series=(3, 2, 2), rows=30)
+    def small(named, data_dir):
+        return named.dataset.split(named.protocol, series=(3, 2, 2), rows=30)
 
-    monkeypatch.setattr("physsm.cli.data._split", small)
+    monkeypatch.setattr("physsm.cli.named_data.NamedData.split", small)
     content = json.loads(inside("describe", "pendulum:states", "--json").stdout)
     assert (content["dataset"], content["protocol"]) == ("pendulum", "states")
     assert set(content["parts"]) == {"train", "validation", "test"}
@@ -232,11 +232,11 @@ def test_describe_a_data_set(monkeypatch):
 
 
 def test_a_data_set_of_very_many_channels(monkeypatch):
-    def small(dataset, protocol, data_dir):
-        assert protocol == "strict"
-        return dataset.split(protocol, series=(1, 1, 1), steps=5)
+    def small(named, data_dir):
+        assert named.protocol == "strict"
+        return named.dataset.split("strict", series=(1, 1, 1), steps=5)
 
-    monkeypatch.setattr("physsm.cli.data._split", small)
+    monkeypatch.setattr("physsm.cli.named_data.NamedData.split", small)
     page = inside("describe", "pendulum").stdout
     assert "… and 761 more: --json has all" in page
 
