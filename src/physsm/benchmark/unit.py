@@ -105,6 +105,7 @@ def depends_on_seed(unit: Unit) -> bool:
     dataset: Dataset = find("datasets", unit.column.dataset, "DATASET")
     protocol = dataset.protocols.get(unit.column.protocol)
     is_drawn = protocol is None or "seed" in inspect.signature(protocol).parameters
+    is_drawn = is_drawn and "seed" not in unit.column.settings
     return is_drawn or find("models", unit.row.model, "MODEL").trains
 
 

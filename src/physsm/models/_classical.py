@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, final
 
 import numpy as np
 from jaxtyping import Float
+from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._arguments import LARGEST_SEED, whole_number
 from physsm._errors import DataError, RunError
@@ -117,6 +118,16 @@ class AbstractClassical(AbstractFitted):
     def _own_fields(cls, stored: Stored) -> dict[str, Any]:
         """The fields of the model itself, from its file; none by default."""
         return {}
+
+
+class HorizonConfig(BaseModel):
+    """`horizon`: rows ahead behind the intervals; by default a quarter of the median series (with
+    fewer than five series a twelfth), at most 100.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    horizon: int | None = Field(None, ge=1)
 
 
 F = TypeVar("F", bound="ClassicalForecaster")

@@ -7,28 +7,19 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 from jaxtyping import Float
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
 from physsm._values import Panel
 from physsm.models._base import AbstractFitted
 from physsm.models._classical import (
     AbstractClassical,
     ClassicalForecaster,
+    HorizonConfig,
     common_fields,
     training_parts,
     with_intervals,
 )
 from physsm.models._past import Origins, channel_points
-
-
-class Config(BaseModel):
-    """`horizon`: rows ahead behind the intervals; by default a quarter of the median series (with
-    fewer than five series a twelfth), at most 100.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    horizon: int | None = Field(None, ge=1)
 
 
 @final
@@ -57,7 +48,7 @@ class RepeatLast(ClassicalForecaster):
 
     name: ClassVar[str] = "repeat_last"
     controls: ClassVar[bool] = False
-    Config: ClassVar[type[BaseModel]] = Config
+    Config: ClassVar[type[BaseModel]] = HorizonConfig
     Fitted: ClassVar[type[AbstractFitted]] = FittedRepeatLast
 
     def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> FittedRepeatLast:
