@@ -42,6 +42,8 @@ class Config(BaseModel):
 
     - `context`, `horizon`, `stride`: rows of a training window and between windows; by default a
       half, a quarter and a twentieth of the median series, at most 200, 100 and 10.
+      `validation_stride`: rows between windows that choose the best parameters, by default the
+      horizon; fewer rows make more windows, and a steadier choice, of a short validation part.
     - `latent`: size of the sampled latent, mapped linearly to the states; None: the states.
     - `physical_units`: scale states by their data and time by the median gap, so that the known
       terms hold in the user's units; else the structure acts on a free latent.
@@ -74,6 +76,7 @@ class Config(BaseModel):
     context: int | None = Field(default=None, ge=2)
     horizon: int | None = Field(default=None, ge=1)
     stride: int | None = Field(default=None, ge=1)
+    validation_stride: int | None = Field(default=None, ge=1)
     encoder: Stack = Stack(width=32, states=32, depth=3)
     encoder_perceptron: Perceptron = Perceptron(width=64, layers=2)
     decoder_perceptron: Perceptron = Perceptron(width=64, layers=2)

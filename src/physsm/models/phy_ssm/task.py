@@ -41,9 +41,8 @@ def make_task(
         for part in islice(shuffled_batches(chosen, size, generator), per_epoch):
             yield gather(train, part, sizes.context, sizes.horizon, 1.0, hide)
 
-    held_out_windows = long_enough_windows(
-        held_out, replace(sizes, stride=sizes.horizon), "validation"
-    )
+    between = config.validation_stride or sizes.horizon
+    held_out_windows = long_enough_windows(held_out, replace(sizes, stride=between), "validation")
     parts = list(_even_parts(held_out_windows, 64))
 
     def validate(network: Network) -> float:
