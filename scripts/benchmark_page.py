@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from physsm.benchmark.experiment import read_experiment
 from physsm.benchmark.pages import to_markdown
 from physsm.benchmark.store import Store
 from physsm.benchmark.summary import summarise
@@ -18,7 +19,8 @@ def with_tables(page: str) -> str:
     """The page with each table as its results say."""
 
     def table(match: re.Match[str]) -> str:
-        sheets = summarise(Store(ROOT / "results" / match[2]).results())
+        found, _ = Store(ROOT / "results" / match[2]).results(*read_experiment(match[2]))
+        sheets = summarise(found)
         return f"{match[1]}\n{to_markdown(sheets)}\n{match[3]}"
 
     return _MARKED.sub(table, page)

@@ -7,7 +7,23 @@ import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
+
+
+def try_lock(stream: IO[Any]) -> bool:
+    """Lock an open file for this program until it is closed; False if another program has it.
+
+    Where the system has no such locks (Windows), nothing is locked.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

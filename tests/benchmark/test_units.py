@@ -125,7 +125,7 @@ def test_units_run_apart_once_and_failures_stop_nothing(tmp_path):
     assert [outcome.state for outcome in run()] == ["failed", "done", "done"]
     assert [outcome.state for outcome in run()] == ["failed", "known", "known"]
     assert told == ["no_such_model", "repeat_last", "mean", "no_such_model"]
-    assert len(store.results()) == 2
+    assert len(list(store.folder.glob("*.json"))) == 2
 
 
 def test_other_settings_are_another_result(tmp_path):
@@ -139,11 +139,63 @@ def test_other_settings_are_another_result(tmp_path):
 def test_a_foreign_file_among_the_results_is_told(tmp_path):
     (tmp_path / "notes.json").write_text("[1]")
     with pytest.raises(RunError, match=r"notes\.json is no result"):
-        Store(tmp_path).results()
+        Store(tmp_path).results("small", EXPERIMENT)
+
+
+EXPERIMENT = Experiment.model_validate(
+    {
+        "title": "t",
+        "data": [{"name": "drone:strict"}],
+        "row": [{"model": "line", "label": "a"}],
+    }
+)
+
+
+def test_results_of_other_settings_are_left_out(tmp_path):
+    store = Store(tmp_path)
+    (asked,) = units("small", EXPERIMENT, [0], "cpu")
+    store.keep(asked, result("a", 0, 0.5))
+    row = asked.row.model_copy(update={"settings": {"points": [3]}})
+    store.keep(asked.model_copy(update={"row": row, "seed": 1}), result("a", 1, 0.7))
+    store.keep(
+        asked.model_copy(update={"row": row.model_copy(update={"label": "gone"})}),
+        result("gone", 0, 0.1),
+    )
+    found, others = store.results("small", EXPERIMENT)
+    assert [one["seed"] for one in found] == [0]
+    assert others == ["drone-strict-a-cpu-1.json", "drone-strict-gone-cpu-0.json"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metrics": [1]},
+        {"metrics": {"extrap_mae": "low"}},
+        {"seconds": 3},
+        {"label": 5},
+        {"notes": "x"},
+        {"test_windows": None},
+    ],
+)
+def test_a_result_that_was_changed_by_hand_is_told(tmp_path, change):
+    (asked,) = units("small", EXPERIMENT, [0], "cpu")
+    Store(tmp_path).keep(asked, {**result("a", 0, 0.5), **change})
+    with pytest.raises(RunError, match=r"was changed"):
+        Store(tmp_path).results("small", EXPERIMENT)
+
+
+def test_two_programs_do_not_run_the_same_units(tmp_path):
+    with (
+        Store(tmp_path).held(),
+        pytest.raises(RunError, match="another program"),
+        Store(tmp_path).held(),
+    ):
+        pass
 
 
 def result(label: str, seed: int, mae: float | None, coverage=0.8, protocol="strict"):
     return {
+        **dict.fromkeys(KEYS),
         "dataset": "drone",
         "protocol": protocol,
         "budget": "cpu",

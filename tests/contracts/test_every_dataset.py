@@ -270,6 +270,7 @@ def write(path: Path, content: bytes):
 ALTERED = {
     ("covid", "strict"): ("covid_sir8", altered_countries),
     ("covid", "world"): ("covid_jhu", altered_populations),
+    ("covid", "further"): ("covid_jhu", altered_populations),
     ("drone", "strict"): ("drone_crazyflie", altered_logs),
     ("emps", "strict"): ("emps", altered_drive),
     ("lynx_hare", "strict"): ("lynx_hare", altered_pelts),

@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from physsm._registry import find
 from physsm._values import Forecast, Panel, Query
+from physsm.benchmark.summary import WANTED_COVERAGE
 from physsm.benchmark.trial import Trial, panel_trial
 from physsm.data.window import Sizes
 from physsm.metrics import (
@@ -32,11 +33,10 @@ from physsm.metrics import (
 from physsm.metrics._slices import by_channel, by_horizon
 from physsm.models._base import AbstractFitted
 
-CLASSICAL = ("repeat_last", "line", "arx")
+CLASSICAL = ("repeat_last", "mean", "line", "damped", "arx")
 
 Score = dict[str, Any]
 
-_COVERAGE = 0.9
 _LEVELS = (np.arange(20) + 0.5) / 20  # of the quantiles behind the CRPS
 _BLOCK = 128  # windows forecast at once
 _SMOOTH = 5  # points: those of a line between two keyframes of a recorded track
@@ -64,10 +64,9 @@ def score(model: AbstractFitted, trial: Trial) -> Score:
     """All metrics of one model. `channels` and `horizon` hold its extrapolation MAE by channel, and
     by tenths of the horizon.
     """
-    inside, future, quantiles, limits = _predictions(model, trial)
+    inside, future, lower, upper, crps_value = _predictions(model, trial)
     unit, measured, target = trial.unit, np.array(trial.inside.values), trial.target.values
     measured[:, 0] = np.nan  # nothing is before the first row
-    lower, upper = limits
     scaled = target / unit, future / unit
     found: Score = {
         "model": model.name,
@@ -78,7 +77,7 @@ def score(model: AbstractFitted, trial: Trial) -> Score:
         "extrap_mse": mse.METRIC(*scaled),
         "extrap_rmse": rmse.METRIC(*scaled),
         "extrap_mae_median": _median_over_windows(*scaled),
-        "extrap_crps": crps.METRIC(scaled[0], quantiles / unit, _LEVELS),
+        "extrap_crps": crps_value,
         "coverage": coverage.METRIC(target, lower, upper),
         "horizon": [[*steps, value] for steps, value in by_horizon(mae.METRIC, *scaled)],
     }
@@ -101,24 +100,31 @@ def score_all(models: Mapping[str, AbstractFitted], trial: Trial) -> list[Score]
 
 def _predictions(
     model: AbstractFitted, trial: Trial
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """One row ahead, the future, its quantiles, and the limits of its interval."""
-    inside, means, quantiles, lower, upper = [], [], [], [], []
-    for history, query in _blocks(trial):
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
+    """One row ahead, the future, the limits of its interval, and the CRPS of its quantiles, which
+    are too many to be kept for all windows.
+    """
+    inside, means, lower, upper = [], [], [], []
+    scores, weights = [], []
+    for chosen, history, query in _blocks(trial):
         inside.append(model.one_step(history, coverage=None).mean)
-        future = model.forecast(history, times=query, coverage=_COVERAGE)
+        future = model.forecast(history, times=query, coverage=WANTED_COVERAGE)
         means.append(_padded(future.mean, trial))
-        quantiles.append(_padded(_quantiles(future), trial, axis=2))
         lower.append(_padded(future.lower, trial))
         upper.append(_padded(future.upper, trial))
+        measured = trial.target.values[chosen, : future.mean.shape[1]] / trial.unit
+        weights.append(int((~np.isnan(measured)).sum()))
+        scores.append(crps.METRIC(measured, _quantiles(future) / trial.unit, _LEVELS))
     rows = trial.history.times.shape[1]
-    longest = [_lengthened(part, rows, 1) for part in inside]
-    limits = np.concatenate(lower), np.concatenate(upper)
-    return np.concatenate(longest), np.concatenate(means), np.concatenate(quantiles, 1), limits
+    longest = np.concatenate([_lengthened(part, rows) for part in inside])
+    known = [(score, weight) for score, weight in zip(scores, weights, strict=True) if weight]
+    mean = sum(score * weight for score, weight in known) / max(sum(weights), 1)
+    parts = (np.concatenate(part) for part in (means, lower, upper))
+    return longest, *parts, mean if known else float("nan")
 
 
-def _blocks(trial: Trial) -> Iterator[tuple[Panel, Query]]:
-    """Windows in blocks, so that memory does not grow with their number."""
+def _blocks(trial: Trial) -> Iterator[tuple[np.ndarray, Panel, Query]]:
+    """Windows in blocks: what a model needs for them does not grow with their number."""
     for first in range(0, len(trial.history), _BLOCK):
         chosen = np.arange(first, min(first + _BLOCK, len(trial.history)))
         steps = int(trial.query.lengths[chosen].max())
@@ -127,21 +133,20 @@ def _blocks(trial: Trial) -> Iterator[tuple[Panel, Query]]:
             trial.query.controls[chosen, :steps],
             trial.query.lengths[chosen],
         )
-        yield trial.history.select(chosen), query
+        yield chosen, trial.history.select(chosen), query
 
 
 def _quantiles(future: Forecast) -> Float[np.ndarray, "levels series steps channels"]:
     return np.stack([future.quantile(level) for level in _LEVELS])
 
 
-def _padded(part: np.ndarray, trial: Trial, axis: int = 1) -> np.ndarray:
-    return _lengthened(part, trial.query.times.shape[1], axis)
+def _padded(part: np.ndarray, trial: Trial) -> np.ndarray:
+    return _lengthened(part, trial.query.times.shape[1])
 
 
-def _lengthened(part: np.ndarray, steps: int, axis: int) -> np.ndarray:
+def _lengthened(part: np.ndarray, steps: int) -> np.ndarray:
     """NaN after the last step of a block."""
-    missing = [(0, 0)] * part.ndim
-    missing[axis] = (0, steps - part.shape[axis])
+    missing = ((0, 0), (0, steps - part.shape[1]), (0, 0))
     return np.pad(part, missing, constant_values=np.nan)
 
 

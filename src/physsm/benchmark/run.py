@@ -32,12 +32,13 @@ Report = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class Request:
-    """What a run is asked to do."""
+    """What a run is asked to do. `data` names a data set and its protocol, if it is one."""
 
     model: str
     settings: Mapping[str, Any]
     physics: str | None
     seed: int
+    data: str | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,13 @@ def is_table_of(folder: Path, panel: Panel) -> bool:
     return isinstance(request, dict) and request.get("fingerprint") == fingerprint(panel)
 
 
+def data_of(folder: Path) -> str | None:
+    """The data set and protocol that a run was fitted to, if it was one."""
+    note = read_json(folder / "run.json")
+    request = note.get("request") if isinstance(note, dict) else None
+    return request.get("data") if isinstance(request, dict) else None
+
+
 def _claim(folder: Path, request: Request, panel: Panel, resume: bool) -> None:
     """Note what the run is for, and never mix two runs in one folder."""
     wanted = plain(
@@ -121,6 +129,7 @@ def _claim(folder: Path, request: Request, panel: Panel, resume: bool) -> None:
             "seed": request.seed,
             "fingerprint": fingerprint(panel),
             "columns": [*panel.channels, *panel.control_names],
+            "data": request.data,
         }
     )
     note = folder / "run.json"

@@ -5,6 +5,7 @@ So each has its own peak of memory, starts as a new program does, and takes noth
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable
@@ -13,7 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal
 
-from physsm._errors import PhyssmError, RunError
+from physsm._errors import PhyssmError
 from physsm.benchmark.experiment import Unit
 from physsm.benchmark.store import Store
 from physsm.training.loop import Progress
@@ -40,14 +41,15 @@ def run_units(
 ) -> list[Outcome]:
     """Run what has no result yet. A unit that fails is told of and does not stop the others."""
     outcomes = []
-    for unit in asked:
-        if store.has(unit):
-            outcome = Outcome(unit, "known")
-        else:
-            started(unit)
-            outcome = _run_apart(unit, store, data_dir, report)
-        outcomes.append(outcome)
-        ended(outcome)
+    with store.held():
+        for unit in asked:
+            if store.has(unit):
+                outcome = Outcome(unit, "known")
+            else:
+                started(unit)
+                outcome = _run_apart(unit, store, data_dir, report)
+            outcomes.append(outcome)
+            ended(outcome)
     return outcomes
 
 
@@ -82,7 +84,7 @@ def _last_message(
         try:
             kind, content = receiving.recv()
         except EOFError:
-            return "error", "it ended without a word: most likely there was not enough memory"
+            return "error", "it was ended from outside, or there was not enough memory"
         if kind == "progress":
             report(content)
         else:
@@ -101,11 +103,14 @@ def _in_child(unit: Unit, folder: Path, data_dir: Path | None, sending: Connecti
     def tell(now: Progress) -> None:
         sending.send(("progress", now))
 
-    try:
-        sending.send(("result", run_unit(unit, folder, data_dir=data_dir, report=tell)))
-    except PhyssmError as error:
-        sending.send(("error", str(error)))
-    except MemoryError:
-        sending.send(("error", str(RunError("there is not enough memory"))))
-    finally:
-        sending.close()
+    # The one that asked may be gone, or may have been stopped by Ctrl-C together with this program.
+    with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
+        try:
+            answer = ("result", run_unit(unit, folder, data_dir=data_dir, report=tell))
+        except PhyssmError as error:
+            answer = ("error", str(error))
+        except (BrokenPipeError, KeyboardInterrupt):
+            raise
+        except Exception as error:  # whatever it is, the other units go on
+            answer = ("error", f"{type(error).__name__}: {error}")
+        sending.send(answer)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-# The columns of a table, as far as results have them, and whether smaller is better.
+# The columns of a table, as far as results have them; of all but the coverage, less is better.
 _POINTS = (
     "interp_mae",
     "interp_mse",
@@ -20,6 +20,7 @@ _POINTS = (
 )
 _DEBIASED = ("extrap_mae_debiased", "extrap_mse_debiased")
 _TRACKS = ("in_ade", "in_fde", "in_speed", "in_acceleration", "in_jerk", "out_ade", "out_fde")
+SCORES = (*_POINTS, *_DEBIASED, *_TRACKS)
 _HEADINGS = {
     "interp_mae": "interp MAE",
     "interp_mse": "interp MSE",
@@ -39,7 +40,7 @@ _HEADINGS = {
     "out_fde": "FDE 5-6 s",
     "seconds": "fit s",
 }
-_WANTED_COVERAGE = 0.9
+WANTED_COVERAGE = 0.9
 
 
 @dataclass(frozen=True)
@@ -111,11 +112,7 @@ def cell_text(cell: Cell | None) -> str:
 
 def _sheet(key: tuple[str, str, str], results: list[Mapping[str, Any]]) -> Sheet:
     scores = [result["metrics"] for result in results]
-    columns = tuple(
-        name
-        for name in (*_POINTS, *_DEBIASED, *_TRACKS)
-        if any(score.get(name) is not None for score in scores)
-    )
+    columns = tuple(name for name in SCORES if any(score.get(name) is not None for score in scores))
     labels = dict.fromkeys(result["label"] for result in results)
     lines = [_line(label, [r for r in results if r["label"] == label], columns) for label in labels]
     lines.sort(key=_by_extrapolation)
@@ -172,4 +169,4 @@ def _with_best(lines: list[Line], columns: Sequence[str]) -> list[Line]:
 
 
 def _badness(name: str, value: float) -> float:
-    return abs(value - _WANTED_COVERAGE) if name == "coverage" else value
+    return abs(value - WANTED_COVERAGE) if name == "coverage" else value

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from physsm.cli.options import Debug, Json
+from physsm.cli.options import INTERRUPTED, Debug, Json
 from physsm.cli.output import show, show_error, show_json, show_plain
 
 bench = typer.Typer(
@@ -80,10 +80,14 @@ def run(
     name, asked = chosen_units(table, budget, seeds, models, data)
     store = Store(results / name)
     outcomes: list[Outcome] = []
-    with watching(len(asked)) as (started, ended, report):
-        outcomes = run_units(
-            asked, store, data_dir=data_dir, started=started, ended=ended, report=report
-        )
+    try:
+        with watching(len(asked)) as (started, ended, report):
+            outcomes = run_units(
+                asked, store, data_dir=data_dir, started=started, ended=ended, report=report
+            )
+    except KeyboardInterrupt:
+        show_error("interrupted; the same command goes on where it was")
+        raise typer.Exit(INTERRUPTED) from None
     failed = [outcome for outcome in outcomes if outcome.state == "failed"]
     if json:
         show_json(
@@ -123,9 +127,12 @@ def show_table(
 
     if json + markdown + latex > 1:
         raise ConfigError("choose one of --json, --markdown and --latex")
-    name, _ = read_experiment(table)
+    name, experiment = read_experiment(table)
     store = Store(results / name)
-    sheets = summarise(store.results())
+    found, others = store.results(name, experiment)
+    if others:
+        show_error(f"{len(others)} results of other settings are left out: {others[0]} ...", "note")
+    sheets = summarise(found)
     if not sheets:
         raise RunError(f"{store.folder} has no results: physsm bench run {table} makes them")
     if json:

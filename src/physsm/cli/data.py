@@ -111,9 +111,8 @@ def describe(
     """Describe a table or a data set: times, gaps, missing values, ranges."""
     from rich.console import Console
 
-    from physsm._errors import ConfigError
     from physsm.cli.data_tables import describe_panel, describe_split
-    from physsm.cli.named_data import named_data
+    from physsm.cli.named_data import named_data, refuse_columns
 
     if plot is not None:
         _check_plot(plot, what)
@@ -121,9 +120,7 @@ def describe(
     columns["time_unit"] = time_unit
     if (named := named_data(what)) is not None:
         name, protocol = named.dataset.name, named.protocol
-        given = [f"--{key.replace('_', '-')}" for key, value in columns.items() if value]
-        if given:
-            raise ConfigError(f"{', '.join(given)}: only for a table, and {name} is a data set")
+        refuse_columns({key.replace("_", "-"): value for key, value in columns.items()}, name)
         with Console(stderr=True).status(f"making the {protocol} split of {name}"):
             split = named.split(data_dir)
             content, page = describe_split(named.dataset, protocol, split)

@@ -56,12 +56,18 @@ def _on_data_set(
 ) -> tuple[dict[str, Any], list[str]]:
     """Scores on the test windows of a split, and what to say of them."""
     from physsm.benchmark.evaluate import score_all
-    from physsm.benchmark.run import load_classical
+    from physsm.benchmark.run import data_of, load_classical
     from physsm.benchmark.story import plain
     from physsm.benchmark.trial import split_trial
     from physsm.models._store import load
 
     fitted = load(run)
+    asked, known = f"{named.dataset.name}:{named.protocol}", data_of(run)
+    if known is not None and known != asked and known.split(":")[0] == named.dataset.name:
+        raise ConfigError(
+            f"the run was fitted to {known}, whose training part may hold test samples of {asked}: "
+            f"fit to that with physsm fit {asked} --out RUN"
+        )
     split = named.split(data_dir)
     if fitted.interface.channels != split.test.panel.channels:
         raise DataError(

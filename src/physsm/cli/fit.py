@@ -28,7 +28,9 @@ def fit(
     controls: Annotated[
         str | None, typer.Option(help="Control columns; by default those of the physics.")
     ] = None,
-    time_unit: Annotated[str, typer.Option(help="Of datetimes: s, min, h or d.")] = "s",
+    time_unit: Annotated[
+        str | None, typer.Option(help="Of datetimes: s (default), min, h or d.")
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
     model: Annotated[str, typer.Option(help="Any forecaster.")] = "phy_ssm",
     seed: Annotated[int, typer.Option(help="For everything random.", min=0, max=2**31 - 1)] = 0,
@@ -41,9 +43,8 @@ def fit(
 ) -> None:
     """Fit a model to a table, and compare it with classical forecasts."""
     from physsm._compile_cache import use_compile_cache
-    from physsm._errors import ConfigError
     from physsm.benchmark.run import Request, fit_run
-    from physsm.cli.named_data import column_names, named_data
+    from physsm.cli.named_data import column_names, named_data, refuse_columns
     from physsm.cli.progress import training_bar
     from physsm.cli.tables import score_table, unknown_table
     from physsm.data.table import read_table
@@ -53,8 +54,7 @@ def fit(
     validation = None
     if (named := named_data(table)) is not None:
         columns = {"time": time, "series": series, "channels": channels, "controls": controls}
-        if given := [f"--{key}" for key, value in columns.items() if value]:
-            raise ConfigError(f"{', '.join(given)}: only for a table, and {table} is a data set")
+        refuse_columns({**columns, "time-unit": time_unit}, table)
         split = named.split(data_dir)
         panel, validation = split.train.panel, split.validation.panel
         physics = physics or named.dataset.system
@@ -70,9 +70,11 @@ def fit(
             series=series,
             channels=column_names(channels),
             controls=wanted_controls,
-            time_unit=time_unit,  # type: ignore[arg-type]
+            time_unit=time_unit or "s",  # type: ignore[arg-type]
         )
-    request = Request(model, _settings(config), None if structure is None else structure.text, seed)
+    text = None if structure is None else structure.text
+    name = None if named is None else f"{named.dataset.name}:{named.protocol}"
+    request = Request(model, _settings(config), text, seed, name)
     use_compile_cache()
     try:
         with training_bar(f"fitting {model}") as report:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from physsm._errors import ConfigError
 from physsm._registry import find, names_in
 
 if TYPE_CHECKING:
@@ -33,6 +35,12 @@ def named_data(what: str) -> NamedData | None:
     dataset: Dataset = find("datasets", name, "DATASET")
     usual = "strict" if "strict" in dataset.protocols else next(iter(dataset.protocols))
     return NamedData(dataset, protocol or usual)
+
+
+def refuse_columns(options: Mapping[str, str | None], what: str) -> None:
+    """A data set has its own columns: options that name them are an error."""
+    if given := [f"--{name}" for name, value in options.items() if value]:
+        raise ConfigError(f"{', '.join(given)}: only for a table, and {what} is a data set")
 
 
 def column_names(text: str | None) -> list[str] | None:

@@ -128,11 +128,23 @@ class Dataset:
             raise ConfigError(f"{self.name} has no protocol {protocol!r}: {hint}")
         try:
             return self.protocols[protocol](**settings)
-        except TypeError as error:
-            if "unexpected keyword argument" not in str(error):
+        except (TypeError, ValueError) as error:
+            where = f"{self.name}:{protocol}"
+            if "unexpected keyword argument" in str(error):
+                wrong = str(error).rpartition("argument ")[2].split(".")[0]
+                raise ConfigError(f"{where} has no setting {wrong}") from error
+            said = ", ".join(f"{key} = {value!r}" for key, value in settings.items())
+            if not said:
                 raise
-            wrong = str(error).rpartition("argument ")[2].split(".")[0]
-            raise ConfigError(f"{self.name}:{protocol} has no setting {wrong}") from error
+            raise ConfigError(f"{where} cannot be made with {said}: {error}") from error
+
+
+def check_whole(value: object, setting: str, dataset: str, *, least: int) -> None:
+    """A setting that must be a whole number."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigError(
+            f"{dataset}: {setting} must be a whole number of at least {least}, but is {value!r}"
+        )
 
 
 def share_of_touching_windows(train: Part, other: Part) -> float:

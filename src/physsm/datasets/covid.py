@@ -22,12 +22,12 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from physsm._errors import ConfigError, DataError
+from physsm._errors import DataError
 from physsm._values import Layout, Panel, Series
 from physsm.data.scale import channel_moments
 from physsm.data.table import read_table
 from physsm.data.window import Sizes, Windows
-from physsm.datasets._dataset import Dataset, Part, RawRows, Split
+from physsm.datasets._dataset import Dataset, Part, RawRows, Split, check_whole
 from physsm.datasets._jhu import Counts, read_counts, read_populations
 from physsm.datasets._sources import locate
 
@@ -173,13 +173,8 @@ def world(*, stride: int = 10, seed: int = 0, data_dir: str | Path | None = None
     """Forty-three further countries, of which the file `covid_world.csv` says who is in which part;
     the rule of their choice is that of `world_epidemics`.
     """
-    found, listed = world_epidemics(data_dir), world_parts()
-    if missing := [name for names in listed.values() for name in names if name not in found]:
-        raise DataError(
-            f"the tables have no usable reports of {missing[0]}",
-            hint="covid_world.csv was made from the state of 2021-07-15: see physsm data get",
-        )
-    parts = [[found[name] for name in listed[part]] for part in ("train", "validation", "test")]
+    found = _listed_epidemics(data_dir)
+    parts = [[found[name] for name in names] for names in world_parts().values()]
     return _strict_split(parts, stride, seed)
 
 
@@ -188,8 +183,20 @@ def further(*, seed: int = 0, data_dir: str | Path | None = None) -> Split:
     window of each further country for test, errors in the paper's scale.
     """
     published = paper(seed=seed, data_dir=data_dir)
-    others = list(world_epidemics(data_dir).values())
+    others = list(_listed_epidemics(data_dir).values())
     return replace(published, test=_part(others, seed, _PAPER_DAY, windows=1), notes=())
+
+
+def _listed_epidemics(data_dir: str | Path | None) -> dict[str, Epidemic]:
+    """The countries of `world_parts`, all of them."""
+    found = world_epidemics(data_dir)
+    listed = [name for names in world_parts().values() for name in names]
+    if missing := [name for name in listed if name not in found]:
+        raise DataError(
+            f"the tables have no usable reports of {missing[0]}",
+            hint="covid_world.csv was made from the state of 2021-07-15: see physsm data get",
+        )
+    return {name: found[name] for name in listed}
 
 
 def world_parts() -> dict[str, list[str]]:
@@ -222,8 +229,7 @@ def _eight(data_dir: str | Path | None) -> Mapping[str, Epidemic]:
 
 
 def _strict_split(parts: Sequence[Sequence[Epidemic]], stride: int, seed: int) -> Split:
-    if stride < 1:
-        raise ConfigError(f"covid: the stride is {stride} and must be at least 1")
+    check_whole(stride, "stride", "covid", least=1)
     train, validation, test = (_part(part, seed, 1.0, stride=stride) for part in parts)
     _, scale = channel_moments(train.panel)
     return Split(
@@ -248,6 +254,7 @@ def _part(
 
     Which days are dropped depends on the country and the seed, not on who else is in the part.
     """
+    check_whole(seed, "seed", "covid", least=0)
     series, raw = [], []
     for one in epidemics:
         name = [seed, *one.country.encode()]

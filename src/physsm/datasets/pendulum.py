@@ -187,6 +187,8 @@ def _split(panels: PendulumPanels, **details: Any) -> Split:
 def _paper(*, seed: int = 0, **settings: Any) -> Split:
     """The published video; errors are taken against frames without noise."""
     noise = settings.get("noise", 0.3)
+    if not settings.get("clip", True):
+        return _video_split(frames(seed=seed, **settings))
     return _video_split(
         frames(seed=seed, **settings),
         debias=functools.partial(without_clip_bias, noise=noise),
@@ -211,6 +213,7 @@ def _video_split(panels: PendulumPanels, **details: Any) -> Split:
 
 def _states(*, seed: int = 0, **settings: Any) -> Split:
     """Measured angles."""
+    _require(settings.get("rows", 120) >= 3, "rows", settings.get("rows"), "at least 3")
     panels = states(seed=seed, **settings)
     _, scale = channel_moments(panels.train)
     return _split(panels, unit=scale, unit_words="the standard deviation in training")

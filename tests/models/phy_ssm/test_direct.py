@@ -114,6 +114,26 @@ def test_points_between_rows_lie_on_the_way():
     np.testing.assert_allclose(parts[2], whole[0])
 
 
+@pytest.mark.parametrize("parts", [2, 3, 10])
+def test_a_future_does_not_depend_on_further_times_that_are_asked_for(parts):
+    path, _, _, rows = path_and_rows()
+    lags, steps = path.last_rows(rows), 6
+    u = jnp.ones((steps * parts, 1))
+    fine = path.run(lags, jnp.zeros((steps * parts, 2)), u, jnp.full(steps * parts, 1 / parts))
+    coarse = path.run(lags, jnp.zeros((steps, 2)), u[:steps], jnp.ones(steps))
+    np.testing.assert_allclose(fine[parts - 1 :: parts], coarse, rtol=1e-9)
+
+
+def test_a_long_gap_counts_as_two():
+    path, _, _, rows = path_and_rows()
+    gaps = rows.gaps.at[5].set(50.0)
+    far, near = (
+        path.predict(rows._replace(gaps=gap), jnp.zeros((11, 2)))[4]
+        for gap in (gaps, gaps.at[5].set(2.0))
+    )
+    np.testing.assert_array_equal(far, near)
+
+
 def test_steps_without_time_change_nothing():
     path, _, _, rows = path_and_rows()
     lags = path.last_rows(rows)

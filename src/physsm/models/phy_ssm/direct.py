@@ -7,7 +7,8 @@ knows of the state:
 
     x[i+1] = x[i] + gap*(a + B u[i+1] + sum over offsets o of W_o (x, u)[i-o] + decoder(z[i+1]))
 
-After the context it runs on its own predictions. The weights start as a ridge regression.
+After the context it runs on its own predictions. The weights start as a ridge regression. A gap
+counts as at most two median ones.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from physsm.nn.broadcast import on_last_axis
 from physsm.nn.initial import parameter
 from physsm.nn.lean_scan import lean_scan
 
-_FAR = 30.0  # scaled: how far a channel may go
+FAR = 30.0  # scaled: how far a channel may go
 _DECODER_SHARE = 0.05  # scaled: what one step of a rollout may add is small
-_NEXT = 0.5  # in median gaps: after so much time a point counts as the next row
+LONGEST = 2.0  # in median gaps: a slope says nothing of what happens in a longer one
 
 
 class DirectPath(eqx.Module):
@@ -75,8 +76,9 @@ class DirectPath(eqx.Module):
             slope = slope + whole[begin : begin + steps - 1] @ weights
         free = free_channels(self.plan)
         slope = slope + _DECODER_SHARE * decoded[..., free]
-        moved = filled[:-1, ..., free] + rows.gaps[1:, ..., None] * slope
-        return decoded.at[..., free].set(moved)
+        gaps = jnp.minimum(rows.gaps[1:, ..., None], LONGEST)
+        moved = filled[:-1, ..., free] + gaps * slope
+        return decoded.at[..., free].set(jnp.clip(moved, -FAR, FAR))
 
     def run(
         self,
@@ -86,28 +88,29 @@ class DirectPath(eqx.Module):
         gaps: Float[Array, " steps"],
     ) -> Float[Array, "steps channels"]:
         """The future of one series. Points that come quickly one after the other are no rows: they
-        lie on the way to the next.
+        lie on the way to the next, which is the point nearest to one gap after the last.
         """
         constant, next_control, lagged = self._parts()
         flat = lagged.reshape(-1, lagged.shape[-1])
         free, offsets = free_channels(self.plan), np.array(self.plan.offsets)
 
-        def body(carry: tuple[Array, Array], inputs: tuple[Array, Array, Array]):
+        def body(carry: tuple[Array, Array], inputs: tuple[Array, Array, Array, Array]):
             lags, elapsed = carry
-            known, u, gap = inputs
+            known, u, gap, gap_after = inputs
             elapsed = elapsed + gap
             slope = constant + u @ next_control + lags[offsets].reshape(-1) @ flat
             slope = slope + _DECODER_SHARE * known[free]
-            moved = jnp.clip(lags[0, free] + elapsed * slope, -_FAR, _FAR)
-            x = known.at[free].set(moved)
-            is_next = elapsed >= _NEXT
+            moved = lags[0, free] + jnp.minimum(elapsed, LONGEST) * slope
+            x = known.at[free].set(jnp.clip(moved, -FAR, FAR))
+            is_next = (gap > 0) & (elapsed + gap_after / 2 >= 1)
             shifted = jnp.concatenate([jnp.concatenate([x, u])[None], lags[:-1]])
             after = jnp.where(is_next, shifted, lags)
             return (after, jnp.where(is_next, jnp.zeros_like(elapsed), elapsed)), x
 
         scaled = self.plan.scale_controls(controls)
         start = (lags, jnp.zeros((), lags.dtype))
-        return lean_scan(body, start, (decoded, scaled, gaps))[1]
+        after = jnp.concatenate([gaps[1:], jnp.ones_like(gaps[:1])])
+        return lean_scan(body, start, (decoded, scaled, gaps, after))[1]
 
     def _with_rows_before(self, rows: Observations) -> Float[Array, "all *batch width"]:
         """All rows behind as many as the path looks back at; before a series all is as in its

@@ -1,7 +1,8 @@
 """How the direct path starts: a ridge regression of each row on those before it.
 
-Of several memories and ridges the pair is taken whose free runs over the horizon have the least
-squared error in the validation part.
+Of several memories and ridges the pair is taken whose runs over the horizon have the least squared
+error in the validation part; in them, channels that measure a state are taken as they were. Where
+that part has no window, the shortest memory and the strongest ridge are taken.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from jaxtyping import Float
 from physsm._values import Panel
 from physsm.data.window import Sizes, Windows, hold_last, windows
 from physsm.models._regression import ridge_weights
-from physsm.models.phy_ssm.direct import features, free_channels
+from physsm.models.phy_ssm.direct import FAR, LONGEST, features, free_channels
 from physsm.models.phy_ssm.plan import Plan
 
 OFFSETS = (*range(4), *range(4, 100, 2))
@@ -25,7 +26,6 @@ _MOST_FEATURES = 2500
 _MOST_ROWS = 40_000
 _MOST_WINDOWS = 64
 _REGULAR = 0.9  # share of the gaps near the median, and of the cells that were measured
-_FAR = 30.0
 
 
 class Start(NamedTuple):
@@ -56,12 +56,14 @@ def fit_direct(plan: Plan, train: Panel, held_out: Panel, sizes: Sizes) -> Start
     rows = [_rows(plan, train, i) for i in range(len(train))]
     widths = {len(offsets): features(replace(plan, offsets=offsets)) for offsets in memories}
     longest = memories[-1]
-    made = [_regression(one, len(plan.controls), longest, free) for one in rows]
+    every = -(-sum(len(one.gaps) for one in rows) // _MOST_ROWS)
+    made = [_regression(one, len(plan.controls), longest, free, every) for one in rows]
     inputs, targets, known = (np.concatenate(part) for part in zip(*made, strict=True))
-    chosen = np.linspace(0, len(known) - 1, min(_MOST_ROWS, len(known))).astype(np.int64)
-    found = ridge_weights(inputs[chosen], targets[chosen], known[chosen], widths, _RIDGES)
+    found = ridge_weights(inputs, targets, known, widths, _RIDGES)
     runs = _free_runs(plan, held_out, sizes)
-    candidates = [Start(longest[:count], weights) for (count, _), weights in found.items()]
+    # Of equally good ones, the first: short memories and strong ridges.
+    ordered = sorted(found, key=lambda pair: (pair[0], -pair[1]))
+    candidates = [Start(longest[: pair[0]], found[pair]) for pair in ordered]
     return min(candidates, key=lambda start: runs.squared_error(start, free))
 
 
@@ -80,14 +82,17 @@ def _rows(plan: Plan, panel: Panel, series: int) -> _Rows:
 
 
 def _regression(
-    one: _Rows, controls: int, offsets: tuple[int, ...], free: np.ndarray
+    one: _Rows, controls: int, offsets: tuple[int, ...], free: np.ndarray, every: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features and slopes of all rows but the last, and how many of the offsets each knows."""
-    now = np.arange(len(one.both) - 1)
-    next_controls = one.both[1:, one.both.shape[1] - controls :]
+    """Features and slopes of each `every`-th row that is followed by another soon enough, and how
+    many of the offsets each knows.
+    """
+    now = np.arange(0, len(one.both) - 1, every)
+    now = now[one.gaps[now] <= LONGEST]
+    next_controls = one.both[now + 1, one.both.shape[1] - controls :]
     lagged = [one.both[np.maximum(now - offset, 0)] for offset in offsets]
     inputs = np.concatenate([np.ones((len(now), 1)), next_controls, *lagged], axis=1)
-    slopes = np.diff(one.both[:, free], axis=0) / one.gaps[:, None]
+    slopes = (one.both[now + 1][:, free] - one.both[now][:, free]) / one.gaps[now, None]
     known = np.searchsorted(np.array(offsets), now, side="right")
     return inputs, slopes, known
 
@@ -109,8 +114,8 @@ class _FreeRuns(NamedTuple):
             controls = both[:, row, both.shape[2] - self.controls :]
             lagged = [both[:, max(row - 1 - offset, 0)] for offset in start.offsets]
             inputs = np.concatenate([np.ones((len(both), 1)), controls, *lagged], axis=1)
-            slope = self.gaps[:, row, None] * (inputs @ start.weights)
-            both[:, row, free] = np.clip(both[:, row - 1, free] + slope, -_FAR, _FAR)
+            slope = np.minimum(self.gaps[:, row, None], LONGEST) * (inputs @ start.weights)
+            both[:, row, free] = np.clip(both[:, row - 1, free] + slope, -FAR, FAR)
         error = (both - self.both)[:, self.boundary :, free]
         return float((error**2).mean())
 
