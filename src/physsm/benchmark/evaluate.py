@@ -119,8 +119,8 @@ def _predictions(
     longest = np.concatenate([_lengthened(part, rows) for part in inside])
     known = [(score, weight) for score, weight in zip(scores, weights, strict=True) if weight]
     mean = sum(score * weight for score, weight in known) / max(sum(weights), 1)
-    parts = (np.concatenate(part) for part in (means, lower, upper))
-    return longest, *parts, mean if known else float("nan")
+    future, low, high = (np.concatenate(part) for part in (means, lower, upper))
+    return longest, future, low, high, mean if known else float("nan")
 
 
 def _blocks(trial: Trial) -> Iterator[tuple[np.ndarray, Panel, Query]]:
