@@ -131,7 +131,7 @@ def test_units_run_apart_once_and_failures_stop_nothing(tmp_path):
 def test_other_settings_are_another_result(tmp_path):
     store = Store(tmp_path)
     before, after = make_units("line")[0], make_units("line", settings={"points": [3]})[0]
-    store.keep(before, dict.fromkeys(KEYS))
+    store.keep(before, result("line", 0, 0.5))
     assert store.has(before)
     assert not store.has(after)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import tarfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ import pytest
 
 from physsm._errors import ConfigError, DataError, RunError
 from physsm.datasets import _fetch
-from physsm.datasets._fetch import Patience, fetch_file, fetch_source
+from physsm.datasets._fetch import Patience, _inside, fetch_file, fetch_source
 from physsm.datasets._sources import File, Source
 
 CONTENT = bytes(range(256)) * 1200  # 307,200 bytes: several chunks
@@ -357,7 +358,15 @@ def test_files_in_other_places_count(server, toy, tmp_path, monkeypatch):
 def test_an_archive_stands_for_its_files(server, tmp_path):
     source = source_of(file_of(b"x", "inside", url=f"{server.address}/no", archive="all.tar"))
     (tmp_path / "toy").mkdir()
-    (tmp_path / "toy" / "all.tar").write_bytes(b"")
+    archive = tmp_path / "toy" / "all.tar"
+    archive.write_bytes(b"")
+    with pytest.raises(DataError, match=r"all\.tar"):
+        fetch_source(source, tmp_path, patience=QUICK)
+    (tmp_path / "inside").write_bytes(b"x")
+    archive = archive.rename(tmp_path / "other")
+    with tarfile.open(tmp_path / "toy" / "all.tar", "w:xz") as whole:
+        whole.add(tmp_path / "inside", "deep/inside")
+    _inside.cache_clear()
     assert fetch_source(source, tmp_path, patience=QUICK).before == source.files
 
 

@@ -130,7 +130,7 @@ def test_missing_and_wrong_files_are_data_errors(tmp_path):
 
 def test_archives_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch):
     path = archive(tmp_path / "bomb.tar.xz", {"a.pkl": bytes(3_000_000)})
-    monkeypatch.setattr("physsm.datasets._nuscenes_archive._LARGEST", 1_000_000)
+    monkeypatch.setattr("physsm.datasets._tar_archive._LARGEST", 1_000_000)
     with pytest.raises(DataError, match="more than 1000000 bytes"):
         list(read_scenes(path))
 

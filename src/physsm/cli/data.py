@@ -90,6 +90,36 @@ def get(
         )
 
 
+@data.command("scene")
+def scene(
+    name: Annotated[str, typer.Argument(help="A scene of nuScenes, such as scene-0103.")],
+    plot: Annotated[Path, typer.Option(help="The picture: .png or .svg.")],
+    track: Annotated[
+        str | None, typer.Option(help="A target; by default the one that moves most.")
+    ] = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Draw a target of nuScenes from above: what was seen, what it did, others, the map."""
+    from physsm.datasets._nuscenes_view import view_scene
+    from physsm.report.overview_plot import write_figure
+    from physsm.report.scene_plot import plot_scene
+
+    _check_plot(plot, name)
+    view = view_scene(name, track, data_dir)
+    figure = plot_scene(
+        view.context, view.future, others=view.others, map_lines=view.map_lines, title=view.title
+    )
+    write_figure(figure, plot)
+    if json:
+        show_json({"title": view.title, "plot": str(plot), "map_lines": len(view.map_lines)})
+        return
+    show_plain(f"{view.title}: the plot is in {plot}.")
+    if not view.map_lines:
+        show_plain("The map's files are not here, or do not cover this scene.")
+
+
 @data.command("describe")
 def describe(
     what: Annotated[

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import http.client
 import io
@@ -25,6 +26,7 @@ from typing import Any, Final
 
 from physsm._errors import ConfigError, DataError, PhyssmError, RunError
 from physsm.datasets._sources import File, Source, places
+from physsm.datasets._tar_archive import tar_members
 
 try:
     import fcntl
@@ -378,11 +380,18 @@ def _is_here(source: Source, file: File, data_dir: str | Path | None) -> bool:
     for place in places(data_dir):
         folder = place / source.name
         if file.archive and (folder / file.archive).is_file():
-            return True
+            return not file.sha256 or bool(_inside(folder / file.archive) & set(file.sha256))
         with contextlib.suppress(OSError), (folder / file.path).open("rb") as stream:
             if _digest(stream) in file.sha256:
                 return True
     return False
+
+
+@functools.lru_cache(maxsize=2)
+def _inside(archive: Path) -> frozenset[str]:
+    """The digests of all files of an archive; a damaged one is an error that says so."""
+    found = (content for _, content in tar_members(archive, ""))
+    return frozenset(hashlib.sha256(content).hexdigest() for content in found)
 
 
 def _digest(stream: io.BufferedReader | io.BufferedRandom) -> str:

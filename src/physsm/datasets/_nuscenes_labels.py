@@ -17,7 +17,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from physsm._errors import DataError
-from physsm.datasets._nuscenes_archive import tar_members
 from physsm.datasets._nuscenes_scene import (
     EGO,
     PER_KEYFRAME,
@@ -27,6 +26,7 @@ from physsm.datasets._nuscenes_scene import (
     forward_difference,
     interpolated,
 )
+from physsm.datasets._tar_archive import tar_members
 
 _FIELDS: Final = 20
 _NAMES: Final = {

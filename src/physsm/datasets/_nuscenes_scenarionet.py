@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from physsm._errors import DataError
-from physsm.datasets._nuscenes_archive import tar_members
 from physsm.datasets._nuscenes_scene import EGO, PER_KEYFRAME, STEP, Polyline, Scene, Tracks
 from physsm.datasets._safe_pickle import read_pickle
+from physsm.datasets._tar_archive import tar_members
 
 _MOST_CELLS = 2_000_000  # agents times steps; a scene has about 40,000
 _WIDTHS = {"position": 3, "heading": 1, "velocity": 2, "valid": 1}

@@ -48,6 +48,7 @@ __all__ = [
 _IN_DOMAIN: Final = 50  # rows that the paper's models are trained on; they are tested on 60
 _MINI_TEST: Final = ("scene-0103", "scene-0916")  # the official validation part of mini
 _MINI_VALIDATION: Final = ("scene-0757", "scene-1100")  # every fourth of the others
+_SCENES: Final = 613  # that are published with labels
 _EVERY: Final = 5  # in `strict`, every fifth training scene validates
 _ID = re.compile(r"(?P<scene>[^/]+)/(?P<track>.+)@(?P<keyframe>\d{1,6})")
 
@@ -216,8 +217,11 @@ def _label_split(
         return make_part(scenes, len(chosen), missing, what)
 
     made = [part(*one) for one in zip(parts, ("training", "validation", "test"), strict=True)]
+    scenes = len(index.table.scenes)
+    lacking = (f"Only {scenes} of the {_SCENES} published scenes are here.",)
     return _split(
         (made[0], made[1], made[2]),
+        *(lacking if scenes < _SCENES else ()),
         note,
         "The test part is that of the official validation scenes; the challenge's train_val part "
         "(200 scenes) is not in the files.",

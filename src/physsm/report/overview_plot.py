@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from physsm._errors import ConfigError, RunError
+from physsm._errors import ConfigError, DataError, RunError
 from physsm._values import Panel, Series
 from physsm._whole_files import whole_file
 from physsm.report.palette import BOUNDARY, FORECAST, INK, line_styles
@@ -26,6 +26,7 @@ ENDINGS = (".png", ".svg")
 _WIDE = 9.0  # inches
 _HIGH = 1.55  # of one plot
 _BINS = 500  # a line of more points than two for each of these is drawn as its outline
+_LARGEST = 1e150  # beyond, the arithmetic of axes fails
 _FEW = 150  # rows up to which each measurement is a dot
 
 
@@ -41,15 +42,22 @@ def write_overview(
     """Write the overview of a panel as PNG or SVG, by the ending of the name."""
     if path.suffix.lower() not in ENDINGS:
         raise ConfigError(f"a plot cannot be written to {path}: choose .png or .svg")
+    for name, column in zip(panel.channels, np.moveaxis(panel.values, -1, 0), strict=True):
+        if np.nanmax(np.abs(column), initial=0) > _LARGEST:
+            raise DataError(f"the values of {name} are too large to be drawn")
     with drawing():
-        figure = plot_overview(panel, title=title, units=units)
-        try:
-            with whole_file(path) as stream:
-                kind = path.suffix.lower().removeprefix(".")
-                metadata = {"Date": None} if kind == "svg" else None
-                figure.savefig(stream, format=kind, dpi=150, facecolor="white", metadata=metadata)
-        except OSError as error:
-            raise RunError(f"{path} cannot be written: {error.strerror or error}") from error
+        write_figure(plot_overview(panel, title=title, units=units), path)
+
+
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG or SVG, by the ending of the name."""
+    try:
+        with whole_file(path) as stream:
+            kind = path.suffix.lower().removeprefix(".")
+            metadata = {"Date": None} if kind == "svg" else None
+            figure.savefig(stream, format=kind, dpi=150, facecolor="white", metadata=metadata)
+    except OSError as error:
+        raise RunError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def plot_overview(panel: Panel, *, title: str, units: Mapping[str, str] | None = None) -> Figure:

@@ -51,4 +51,4 @@ def _unpacked(path: Path) -> bytes:
 def _damaged(path: Path, reason: object) -> DataError:
     detail = str(reason).split("\n")[0]
     message = f"the archive cannot be read: {detail}"
-    return DataError(message, path=str(path), hint="get the file again")
+    return DataError(message, path=str(path), hint="remove it, and get it or its files again")

@@ -1,0 +1,70 @@
+"""One target of a scene with all that is around it, in the target's frame: for a plot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from physsm._errors import DataError
+from physsm.datasets._nuscenes_recordings import LabelRecordings, Recordings
+from physsm.datasets._nuscenes_windows import NOW, find_windows, window_rows
+
+
+@dataclass(frozen=True, eq=False)
+class SceneView:
+    """Positions in m, NaN where there are none; origin and heading are the target's at its current
+    step. `others` are tracks in the same 8 s, `map_lines` what the map has near.
+    """
+
+    title: str
+    context: Float[np.ndarray, "past 2"]
+    future: Float[np.ndarray, "steps 2"]
+    others: list[Float[np.ndarray, "_ 2"]]
+    map_lines: list[Float[np.ndarray, "_ 2"]]
+
+
+def view_scene(name: str, track: str | None, data_dir: str | Path | None = None) -> SceneView:
+    """A scene of the labels: the window of a track, or of all, in which the target moves most."""
+    recordings = LabelRecordings(data_dir)
+    scene = recordings.scene(name)
+    tracks, found = scene.tracks, find_windows(scene)
+    fits = np.array([track in (None, tracks.ids[agent]) for agent in found.agent], bool)
+    chosen = np.flatnonzero(found.used & fits)
+    if not len(chosen):
+        known = ", ".join(sorted({tracks.ids[agent] for agent in found.agent[found.used]}))
+        raise DataError(f"{name} has no target {track!r}: there are {known or 'none'}")
+    best = int(chosen[np.argmax(found.moved[chosen])])
+    agent, now = int(found.agent[best]), int(found.now[best])
+    everyone = np.arange(len(tracks.ids))
+    position, valid = window_rows(
+        tracks.position, tracks.valid, everyone, np.full(len(everyone), now)
+    )
+    origin, heading = tracks.position[agent, now], float(tracks.heading[agent, now])
+    along = np.array([np.cos(heading), np.sin(heading)])
+    turned = (position - origin) @ np.stack([along, [-along[1], along[0]]], axis=1)
+    turned = np.where(valid[..., None], turned, np.nan)
+    others = [turned[i] for i in everyone if i != agent and valid[i].any()]
+    return SceneView(
+        title=f"nuScenes {name}, track {tracks.ids[agent]}, {scene.times[now]:.1f} s",
+        context=turned[agent, : NOW + 1],
+        future=turned[agent, NOW + 1 :],
+        others=others,
+        map_lines=_lines_near(recordings, name, origin, heading),
+    )
+
+
+def _lines_near(
+    recordings: Recordings, name: str, origin: np.ndarray, heading: float
+) -> list[np.ndarray]:
+    """None where the map's files are not here, or do not cover the scene."""
+    try:
+        around = recordings.map(name)
+    except DataError:
+        return []
+    if around is None:
+        return []
+    near = around.near(origin, heading)
+    return [line[seen] for line, seen in zip(near.points, near.valid, strict=True)]
