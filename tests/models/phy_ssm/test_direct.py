@@ -1,5 +1,6 @@
 """The direct path: a linear recurrence on its own, and beside the physics."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -40,7 +41,7 @@ def path_and_rows(offsets=(0, 1, 3), steps=12, seed=0):
     plan = data_plan(panel, False, True)
     plan = Plan(**{**vars(plan), "offsets": offsets})
     rng = np.random.default_rng(seed)
-    weights = 0.1 * rng.standard_normal((features(plan), 2))
+    weights = 0.1 * rng.standard_normal((features(plan, len(offsets)), 2))
     path = DirectPath(plan)
     path = jax.tree.map(lambda leaf: jnp.asarray(weights), path)
     rows = Observations(
@@ -83,6 +84,27 @@ def test_a_future_goes_on_as_the_observed_part_would(boundary):
     for row in range(boundary, 12):
         again = by_hand(weights, plan, imagined, decoded, row)
         np.testing.assert_allclose(future[row - boundary], again, rtol=1e-9)
+
+
+def test_the_first_rows_have_a_memory_of_their_own():
+    _, plan, weights, rows = path_and_rows()
+    plan = Plan(**{**vars(plan), "short": 1})
+    short = np.random.default_rng(2).standard_normal((features(plan, 1), 2))
+    path = eqx.tree_at(
+        lambda p: (p.direct, p.direct_short),
+        DirectPath(plan),
+        (jnp.asarray(weights), jnp.asarray(short)),
+    )
+    decoded = jnp.zeros((11, 2))
+    found = path.predict(rows, decoded)
+    brief = Plan(**{**vars(plan), "offsets": plan.offsets[:1]})
+    for row in range(1, 12):
+        expected = (
+            by_hand(short, brief, rows, decoded, row)
+            if row <= 3
+            else by_hand(weights, plan, rows, decoded, row)
+        )
+        np.testing.assert_allclose(found[row - 1], expected)
 
 
 def test_rows_one_by_one_are_all_rows_at_once():

@@ -7,8 +7,9 @@ knows of the state:
 
     x[i+1] = x[i] + gap*(a + B u[i+1] + sum over offsets o of W_o (x, u)[i-o] + decoder(z[i+1]))
 
-After the context it runs on its own predictions. The weights start as a ridge regression. A gap
-counts as at most two median ones.
+After the context it runs on its own predictions. The weights start as a ridge regression; in the
+first rows of a series, which have no long past, others of a shorter memory serve. A gap counts as
+at most two median ones.
 """
 
 from __future__ import annotations
@@ -35,11 +36,16 @@ class DirectPath(eqx.Module):
     """
 
     direct: Float[Array, "features free"]
+    direct_short: Float[Array, "short_features free"] | None
     plan: Plan = eqx.field(static=True)
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        self.direct = parameter(np.zeros((features(plan), len(free_channels(plan)))))
+        free = len(free_channels(plan))
+        self.direct = parameter(np.zeros((features(plan, len(plan.offsets)), free)))
+        self.direct_short = None
+        if plan.short:
+            self.direct_short = parameter(np.zeros((features(plan, plan.short), free)))
 
     def start(self) -> Float[Array, "depth width"]:
         """The rows before a series: none."""
@@ -65,15 +71,14 @@ class DirectPath(eqx.Module):
         """Each row but the first as predicted from those before it. Of `decoded`, channels that
         measure a state are taken as they are.
         """
-        depth, steps = max(self.plan.offsets) + 1, rows.gaps.shape[0]
         whole = self._with_rows_before(rows)
-        filled = whole[depth - 1 :]
-        constant, next_control, lagged = self._parts()
-        controls = filled[1:, ..., len(self.plan.channels) :]
-        slope = controls @ next_control + on_last_axis(constant, controls)
-        for offset, weights in zip(self.plan.offsets, lagged, strict=True):
-            begin = depth - 1 - offset
-            slope = slope + whole[begin : begin + steps - 1] @ weights
+        filled = whole[max(self.plan.offsets) :]
+        slope = self._slopes(self.direct, self.plan.offsets, whole)
+        if self.direct_short is not None:
+            is_row = (rows.gaps[:-1] > 0).astype(jnp.int32)
+            is_young = jnp.cumsum(is_row, axis=0) <= max(self.plan.offsets)
+            short = self._slopes(self.direct_short, self.plan.offsets[: self.plan.short], whole)
+            slope = jnp.where(is_young[..., None], short, slope)
         free = free_channels(self.plan)
         slope = slope + _DECODER_SHARE * decoded[..., free]
         gaps = jnp.minimum(rows.gaps[1:, ..., None], LONGEST)
@@ -90,7 +95,7 @@ class DirectPath(eqx.Module):
         """The future of one series. Points that come quickly one after the other are no rows: they
         lie on the way to the next, which is the point nearest to one gap after the last.
         """
-        constant, next_control, lagged = self._parts()
+        constant, next_control, lagged = self._parts(self.direct, len(self.plan.offsets))
         flat = lagged.reshape(-1, lagged.shape[-1])
         free, offsets = free_channels(self.plan), np.array(self.plan.offsets)
 
@@ -126,13 +131,24 @@ class DirectPath(eqx.Module):
     def _rows(self, rows: Observations) -> Float[Array, "*steps width"]:
         return jnp.concatenate([rows.last, self.plan.scale_controls(rows.controls)], axis=-1)
 
-    def _parts(self) -> tuple[Array, Array, Array]:
+    def _slopes(
+        self, direct: Array, offsets: tuple[int, ...], whole: Array
+    ) -> Float[Array, "before *batch free"]:
+        """What the path says at all rows but the last, of rows behind those before them."""
+        before = max(self.plan.offsets)
+        constant, next_control, lagged = self._parts(direct, len(offsets))
+        controls = whole[before + 1 :, ..., len(self.plan.channels) :]
+        slope = controls @ next_control + on_last_axis(constant, controls)
+        for offset, weights in zip(offsets, lagged, strict=True):
+            slope = slope + whole[before - offset : whole.shape[0] - 1 - offset] @ weights
+        return slope
+
+    def _parts(self, direct: Array, offsets: int) -> tuple[Array, Array, Array]:
         """Weights of 1, of the next controls, and of the row at each offset."""
-        controls, offsets = len(self.plan.controls), len(self.plan.offsets)
-        lagged = self.direct[1 + controls :]
-        width = lagged.shape[0] // offsets
-        by_offset = lagged.reshape(offsets, width, lagged.shape[-1])
-        return self.direct[0], self.direct[1 : 1 + controls], by_offset
+        controls = len(self.plan.controls)
+        lagged = direct[1 + controls :]
+        by_offset = lagged.reshape(offsets, lagged.shape[0] // offsets, lagged.shape[-1])
+        return direct[0], direct[1 : 1 + controls], by_offset
 
 
 def free_channels(plan: Plan) -> np.ndarray:
@@ -140,7 +156,7 @@ def free_channels(plan: Plan) -> np.ndarray:
     return np.flatnonzero(np.array(plan.grounded) < 0)
 
 
-def features(plan: Plan) -> int:
-    """The lines of the weights."""
+def features(plan: Plan, offsets: int) -> int:
+    """The lines of the weights of so many offsets."""
     width = len(plan.channels) + len(plan.controls)
-    return 1 + len(plan.controls) + len(plan.offsets) * width
+    return 1 + len(plan.controls) + offsets * width

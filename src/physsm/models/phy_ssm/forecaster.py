@@ -78,10 +78,10 @@ class LatentForecaster(AbstractForecaster):
         scaled, scaled_held_out = plan.scale(panel), plan.scale(held_out)
         start = fit_direct(plan, scaled, scaled_held_out, sizes) if self.config.direct else None
         if start is not None:
-            plan = replace(plan, offsets=start.offsets)
+            plan = replace(plan, offsets=start.offsets, short=start.short)
         network = Network(self.system, plan, self.config, seed)
         if start is not None:
-            network = network.with_direct_weights(start.weights)
+            network = network.with_direct_weights(start.weights, start.short_weights)
         task = make_task(network, scaled, scaled_held_out, sizes, self.config)
         place = None if folder is None else Path(folder)
         result = run_training(

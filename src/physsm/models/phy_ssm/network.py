@@ -87,9 +87,16 @@ class Network(eqx.Module):
         self.decoder = Decoder(plan, config, extended, for_decoder)
         self.direct_path = DirectPath(plan) if plan.offsets else None
 
-    def with_direct_weights(self, weights: Float[np.ndarray, "features free"]) -> Network:
+    def with_direct_weights(
+        self,
+        weights: Float[np.ndarray, "features free"],
+        short: Float[np.ndarray, "short_features free"] | None,
+    ) -> Network:
         """The same network with these weights of its direct path."""
-        return eqx.tree_at(lambda n: n.direct_path.direct, self, parameter(weights))
+        changed = eqx.tree_at(lambda n: n.direct_path.direct, self, parameter(weights))
+        if short is None:
+            return changed
+        return eqx.tree_at(lambda n: n.direct_path.direct_short, changed, parameter(short))
 
     @property
     def dtype(self) -> jnp.dtype:

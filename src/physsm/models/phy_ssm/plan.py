@@ -32,7 +32,8 @@ class Plan:
 
     `grounded[c]` is the state that channel c measures, or -1. `time_scale` is the unit of time
     inside the network, in the table's unit. `largest_gap` is in that unit. `offsets` are the rows
-    that a direct path looks back at, counted from the last; without any there is no such path.
+    that a direct path looks back at, counted from the last; without any there is no such path. It
+    uses the first `short` of them (0: all) where a series has not yet as many rows.
     """
 
     channels: tuple[str, ...]
@@ -50,6 +51,7 @@ class Plan:
     extended_scale: Numbers = ()
     unknown_size: Numbers = ()
     offsets: tuple[int, ...] = ()
+    short: int = 0
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Plan:
@@ -65,6 +67,8 @@ class Plan:
             raise ValueError("a scale is not a positive number")
         if not all(0 <= offset <= _FURTHEST for offset in plan.offsets):
             raise ValueError("an offset is out of range")
+        if not 0 <= plan.short <= len(plan.offsets):
+            raise ValueError("a short memory is longer than the whole one")
         return plan
 
     @property
