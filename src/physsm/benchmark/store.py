@@ -133,6 +133,8 @@ def _is_number(value: Any) -> bool:
 
 
 def digest(unit: Unit) -> str:
-    """A short name of all that a unit asks for."""
-    text = json.dumps(unit.model_dump(), sort_keys=True, default=str)
+    """A short name of all that a unit asks for; settings for other columns do not count."""
+    row = unit.row.model_dump(include={"model", "label", "physics", "ablation"})
+    asked = {**unit.model_dump(exclude={"row"}), "row": row, "settings": unit.settings}
+    text = json.dumps(asked, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -49,8 +49,9 @@ def calibrate(
     plain = uncalibrated(measured.shape[-1])
     rows = []
     for channel, otherwise in enumerate(plain.quantiles):
-        seen = np.isfinite(measured[..., channel]) & np.isfinite(mean[..., channel])
-        distance = np.abs(measured - mean)[..., channel][seen] / spread[..., channel][seen]
+        x, expected, reach = (part[..., channel] for part in (measured, mean, spread))
+        seen = np.isfinite(x) & np.isfinite(expected)
+        distance = np.abs(x - expected)[seen] / reach[seen]
         if distance.size < 20:
             rows.append(otherwise)
             continue
