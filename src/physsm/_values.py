@@ -209,6 +209,15 @@ class Forecast:
     distances: Float[np.ndarray, "channels levels"] | None = None
     limits: tuple[np.ndarray, np.ndarray] | None = None
 
+    def __repr__(self) -> str:
+        """In one line: how many series and times, which channels, which intervals."""
+        times = int(self.lengths.sum())
+        kept = "without intervals" if np.isnan(self.coverage) else f"{self.coverage:.0%} intervals"
+        return (
+            f"Forecast({len(self.ids)} series, {times} times; channels "
+            f"{', '.join(self.channels)}; {kept})"
+        )
+
     def quantile(self, level: float) -> Float[np.ndarray, "series steps channels"]:
         """Below which a share `level` of the measurements is expected; NaN without intervals.
 

@@ -1,6 +1,7 @@
 """An experiment: a table of models on data sets, written in TOML.
 
     title = "Classical forecasts on every data set"
+    seeds = 3                      # 0, 1 and 2, where a seed changes anything
 
     [[data]]                       # a column: a data set under a protocol
     name = "drone:strict"

@@ -15,6 +15,7 @@ from physsm.benchmark.evaluate import Score
 from physsm.benchmark.trial import panel_trial
 from physsm.data.window import Sizes
 from physsm.models._base import AbstractFitted
+from physsm.physics.bounds import Bounds
 from physsm.physics.explain import learned_equations, lifted_equations
 from physsm.physics.system import System
 
@@ -97,19 +98,26 @@ def unknown_rows(
         mean, std = unknowns.mean[..., i], unknowns.std[..., i]
         values = mean[np.isfinite(mean)]
         around = float(_Z90 * np.sqrt(np.nanmean(std**2)))
-        low, high = np.quantile(values, [0.05, 0.95])
+        low, high = np.quantile(values, [0.05, 0.95]) if values.size else (np.nan, np.nan)
+        least, most = _limits(unknown.bounds)
         rows.append(
             {
                 "name": unknown.name,
                 "kind": unknown.kind,
                 "unit": system.units.get(f"?{unknown.name}"),
                 "value": float(values.mean()),
-                "lower": float(low) - around,
-                "upper": float(high) + around,
+                "lower": max(float(low) - around, least),
+                "upper": min(float(high) + around, most),
                 "true": truth.get(unknown.name),
             }
         )
     return rows
+
+
+def _limits(bounds: Bounds) -> tuple[float, float]:
+    lower = -math.inf if bounds.lower is None else bounds.lower
+    upper = math.inf if bounds.upper is None else bounds.upper
+    return lower, upper
 
 
 def _physics(

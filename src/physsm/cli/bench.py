@@ -124,6 +124,7 @@ def show_table(
     from physsm.benchmark.store import Store
     from physsm.benchmark.summary import summarise
     from physsm.cli.bench_table import grid_of
+    from physsm.cli.bench_units import chosen_units
 
     if json + markdown + latex > 1:
         raise ConfigError("choose one of --json, --markdown and --latex")
@@ -132,6 +133,14 @@ def show_table(
     found, others = store.results(name, experiment)
     if others:
         show_error(f"{len(others)} results of other settings are left out: {others[0]} ...", "note")
+    _, asked = chosen_units(table, "cpu", None, None, None)
+    lacking = sum(not store.has(unit) for unit in asked)
+    if found and lacking:
+        show_error(
+            f"{lacking} of {len(asked)} units of this table have no result yet: physsm bench run "
+            f"{table} makes them",
+            "note",
+        )
     sheets = summarise(found)
     if not sheets:
         raise RunError(f"{store.folder} has no results: physsm bench run {table} makes them")
@@ -144,5 +153,5 @@ def show_table(
     else:
         for sheet in sheets:
             show_plain(f"\n{title(sheet)}")
-            show(grid_of(sheet))
+            show(grid_of(sheet), may_cut=False)
             show_plain(explanation(sheet))

@@ -14,11 +14,13 @@ from rich.measure import Measurement
 from physsm._errors import PhyssmError
 
 
-def show(renderable: RenderableType) -> None:
-    """Print for people. Into a file or pipe, nothing is cut to the width of a terminal."""
+def show(renderable: RenderableType, *, may_cut: bool = True) -> None:
+    """Print for people. Into a file or pipe, nothing is cut to the width of a terminal; with
+    `may_cut=False` not in a terminal either, whose lines then wrap.
+    """
     terminal = Console()
     width = terminal.width
-    if not terminal.is_terminal:
+    if not terminal.is_terminal or not may_cut:
         wide = Console(width=10_000)
         width = max(width, Measurement.get(wide, wide.options, renderable).maximum)
     page = Console(

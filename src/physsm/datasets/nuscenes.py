@@ -233,7 +233,7 @@ def _split(parts: tuple[Part, Part, Part], *notes: str) -> Split:
         *parts,
         sizes=Sizes(CONTEXT, HORIZON, PER_KEYFRAME),
         unit=np.ones(len(CHANNELS)),
-        unit_words="1: errors are in m, rad and m/s",
+        unit_words="m, rad and m/s",
         tracks=(("p", "y"),),
         in_domain=_IN_DOMAIN,
         notes=(

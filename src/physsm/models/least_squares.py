@@ -174,7 +174,8 @@ class FittedLeastSquares(AbstractClassical):
         return Range(low, np.minimum(np.maximum(learned.high, now) + margin, most))
 
     def unknowns(self, history: Any) -> Unknowns:
-        """The fitted constants at each row, from the last rows up to it.
+        """The fitted constants at each row, from the last rows up to it; NaN in the first rows,
+        which have fewer behind them than the fit uses, unless the whole series has fewer.
 
         `std` follows from the misfit and the slopes of the solution; NaN where there are no more
         measurements than states and unknowns.
@@ -185,6 +186,9 @@ class FittedLeastSquares(AbstractClassical):
         shot = self._fit(panel, steps_ahead(panel, series, row, 0))
         mean, std = np.full((2, *valid.shape, len(self.system.unknowns)), np.nan)
         mean[valid], std[valid] = shot.theta, shot.std
+        enough = np.minimum(self.rows, panel.lengths)[:, None] - 1
+        is_early = np.arange(panel.times.shape[1]) < enough
+        mean[is_early], std[is_early] = np.nan, np.nan
         names = tuple(unknown.name for unknown in self.system.unknowns)
         return Unknowns(names, panel.ids, panel.times, panel.lengths, mean, std)
 

@@ -43,7 +43,7 @@ def write_overview(
     if path.suffix.lower() not in ENDINGS:
         raise ConfigError(f"a plot cannot be written to {path}: choose .png or .svg")
     for name, column in zip(panel.channels, np.moveaxis(panel.values, -1, 0), strict=True):
-        if np.nanmax(np.abs(column), initial=0) > _LARGEST:
+        if float(np.nanmax(np.abs(column), initial=0)) > _LARGEST:
             raise DataError(f"the values of {name} are too large to be drawn")
     with drawing():
         write_figure(plot_overview(panel, title=title, units=units), path)
@@ -88,8 +88,8 @@ def plot_overview(panel: Panel, *, title: str, units: Mapping[str, str] | None =
         figure.legend(
             handles,
             [_short(one.id) for one in series],
-            loc="outside upper right",
-            ncols=len(series),
+            loc="outside lower right",
+            ncols=min(len(series), 3) if max(len(one.id) for one in series) > 16 else len(series),
             frameon=False,
             fontsize=8,
             handlelength=1.2,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,5 +75,5 @@ def as_history(stream: Stream, interface: Interface) -> Panel:
         lengths=np.array([1]),
         channels=interface.channels,
         control_names=interface.controls,
-        layout=interface.layout,
+        layout=replace(interface.layout, integer_ids=False),
     )
