@@ -12,6 +12,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from physsm.benchmark.evaluate import CLASSICAL
+
 pytestmark = pytest.mark.xdist_group("runs")  # one fit serves them all
 
 COMMAND = [sys.executable, "-c", "from physsm.cli.main import run; run()"]
@@ -93,7 +95,7 @@ def run(desk) -> Path:
     assert len(lines) == 11  # the first step, and each tenth
     assert "loss" in lines[-1]
     content = json.loads(result.stdout)
-    assert [row["model"] for row in content["rows"]] == ["phy_ssm", "repeat_last", "line", "arx"]
+    assert [row["model"] for row in content["rows"]] == ["phy_ssm", *CLASSICAL]
     assert [row["name"] for row in content["unknowns"]] == ["k", "c"]
     return desk.folder / "run"
 

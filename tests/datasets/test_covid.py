@@ -395,7 +395,7 @@ def test_too_few_days_are_refused(tmp_path):
 
 
 def test_a_stride_of_nothing_is_refused(eight):
-    with pytest.raises(ConfigError, match="the stride is 0 and must be at least 1"):
+    with pytest.raises(ConfigError, match="stride must be a whole number of at least 1, but is 0"):
         covid.strict(stride=0, data_dir=eight)
 
 

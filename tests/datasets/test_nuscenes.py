@@ -145,7 +145,7 @@ def test_strict_shares_no_scene_and_paper_shares_samples(labels):
     assert share_of_equal_windows(paper.train, paper.validation) == 0
     assert share_of_touching_windows(paper.train, paper.validation) == 1
     assert share_of_touching_windows(paper.train, paper.test) == 0
-    assert "overlap" in paper.notes[0]
+    assert "overlap" in " ".join(paper.notes)
     assert any("train_val" in note for note in paper.notes)
 
 
