@@ -127,7 +127,7 @@ def test_forecast_has_the_columns_of_the_table(desk, run):
 def test_evaluate_and_report(desk, run):
     result = desk.run("evaluate", "run", "table.csv", "--json")
     assert result.returncode == 0, result.stderr
-    assert len(json.loads(result.stdout)["rows"]) == 4
+    assert len(json.loads(result.stdout)["rows"]) == 1 + len(CLASSICAL)
     shown = desk.run("evaluate", "run", "table.csv").stdout
     assert "phy_ssm" in shown
     assert "table of the fit" in " ".join(shown.split())

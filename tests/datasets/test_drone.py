@@ -221,9 +221,7 @@ def test_a_damaged_log_never_makes_a_split(tmp_path):
 
 def test_settings_out_of_range_are_named():
     for protocol in (paper, strict):
-        with pytest.raises(
-            ConfigError, match="stride must be a whole number of at least 1, but is 0"
-        ):
+        with pytest.raises(ConfigError, match="stride must be a whole number of at least 1"):
             protocol(stride=0)
     with pytest.raises(ConfigError, match="drone has no log 'log11': there are log10, log15"):
         flights(["log11"])
