@@ -15,7 +15,6 @@ from physsm.benchmark.evaluate import Score
 from physsm.benchmark.trial import panel_trial
 from physsm.data.window import Sizes
 from physsm.models._base import AbstractFitted
-from physsm.physics.bounds import Bounds
 from physsm.physics.explain import learned_equations, lifted_equations
 from physsm.physics.system import System
 
@@ -99,7 +98,7 @@ def unknown_rows(
         values = mean[np.isfinite(mean)]
         around = float(_Z90 * np.sqrt(np.nanmean(std**2)))
         low, high = np.quantile(values, [0.05, 0.95]) if values.size else (np.nan, np.nan)
-        least, most = _limits(unknown.bounds)
+        least, most = unknown.bounds.ends
         rows.append(
             {
                 "name": unknown.name,
@@ -112,12 +111,6 @@ def unknown_rows(
             }
         )
     return rows
-
-
-def _limits(bounds: Bounds) -> tuple[float, float]:
-    lower = -math.inf if bounds.lower is None else bounds.lower
-    upper = math.inf if bounds.upper is None else bounds.upper
-    return lower, upper
 
 
 def _physics(

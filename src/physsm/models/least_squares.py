@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, final
 
 import jax
 import numpy as np
@@ -43,17 +43,17 @@ from physsm.models._shooting import (
     Units,
     fit_block,
     fit_together,
-    linear_in_unknowns,
     solve_block,
 )
 from physsm.models._states import Columns, find_columns, rows_before, states_at
 from physsm.models._steps import steps_between
 from physsm.models._stored import Stored
+from physsm.models._training_physics import Learned, as_raw, changes, first_guess, learn_states
+from physsm.physics.bounds import limits
 from physsm.physics.system import System
 
 _CHOICE_ORIGINS = 100  # forecasts that decide how many rows are used
 _TOGETHER = 12  # parts of the training series that are fitted with one set of unknowns
-_MOST_POINTS = 5000  # behind the first guess of the unknowns
 _RIDGE = 1e-6  # for unknowns of the training part that cannot be told apart
 _SMALLEST = 0.01  # change of an unknown that counts, relative to one that moves a scale in a gap
 _ROOM = 10.0  # widths of the training range that a solution may leave it by while it is fitted
@@ -79,17 +79,6 @@ class Config(BaseModel):
     horizon: int | None = Field(None, ge=1)
 
 
-class _Learned(NamedTuple):
-    """What the training part says of states and unknowns; states in the units of the table."""
-
-    mean: Float[np.ndarray, " states"]
-    scale: Float[np.ndarray, " states"]
-    low: Float[np.ndarray, " states"]
-    high: Float[np.ndarray, " states"]
-    raw: Float[np.ndarray, " unknowns"]
-    change: Float[np.ndarray, " unknowns"]
-
-
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FittedLeastSquares(AbstractClassical):
@@ -108,7 +97,7 @@ class FittedLeastSquares(AbstractClassical):
     width: int
     prior: float
     substeps: int
-    learned: _Learned
+    learned: Learned
     held: int
     tried: int
 
@@ -167,9 +156,7 @@ class FittedLeastSquares(AbstractClassical):
         times = panel.times[origins.series[:, None], rows_before(origins, 3)]
         now = states_at(panel, origins, times, self.columns, learned.mean)[:, -1]
         margin = learned.high - learned.low
-        bounds = self.system.state_bounds
-        least = [-np.inf if bound.lower is None else bound.lower for bound in bounds]
-        most = [np.inf if bound.upper is None else bound.upper for bound in bounds]
+        least, most = limits(self.system.state_bounds)
         low = np.maximum(np.minimum(learned.low, now) - margin, least)
         return Range(low, np.minimum(np.maximum(learned.high, now) + margin, most))
 
@@ -213,7 +200,7 @@ class FittedLeastSquares(AbstractClassical):
         lists = {"rows": [said["rows"]], "priors": [said["prior"]]}
         config = Config.model_validate({**lists, "substeps": said["substeps"]})
         lengths = [(len(system.states),)] * 4 + [(len(system.unknowns),)] * 2
-        names = [f"state_{name}" for name in _Learned._fields]
+        names = [f"state_{name}" for name in Learned._fields]
         arrays = [stored.array(name, shape) for name, shape in zip(names, lengths, strict=True)]
         return {
             "system": system,
@@ -222,7 +209,7 @@ class FittedLeastSquares(AbstractClassical):
             "width": config.rows[0],
             "prior": config.priors[0],
             "substeps": config.substeps,
-            "learned": _Learned(*arrays),
+            "learned": Learned(*arrays),
             "held": int(said["held"]),
             "tried": int(said["tried"]),
         }
@@ -238,11 +225,11 @@ def _of(whole: tuple[Any, ...], part: np.ndarray) -> tuple[Any, ...]:
     return tuple(array[part] for array in whole)
 
 
-def _units(learned: _Learned, prior: float) -> Units:
+def _units(learned: Learned, prior: float) -> Units:
     return Units(learned.scale, learned.raw, learned.change, np.array(prior))
 
 
-def _room(learned: _Learned) -> Range:
+def _room(learned: Learned) -> Range:
     """While it is fitted a solution may leave the range, but not lose all digits."""
     margin = _ROOM * np.maximum(learned.high - learned.low, learned.scale)
     return Range(learned.low - margin, learned.high + margin)
@@ -274,83 +261,14 @@ def _measured(panel: Panel, origins: Origins, fitted: FittedLeastSquares) -> Mea
     )
 
 
-def _learn_states(
-    system: System, train: Panel, columns: Columns, mean: np.ndarray, scale: np.ndarray
-) -> tuple[_Learned, Float[np.ndarray, "series steps states"]]:
-    """Range and scale of the states in training, no unknowns yet; and the states at all rows."""
-    ends = steps_ahead(train, np.arange(len(train)), train.lengths - 1, 0)
-    usual = np.array([mean[place] if place >= 0 else 0.0 for place in columns.channel])
-    states = states_at(train, ends, train.times, columns, usual)
-    valid = np.arange(train.times.shape[1]) < train.lengths[:, None]
-    spread = states[valid].std(0)
-    spread = np.where(spread > 0, spread, 1)
-    own = [scale[c] if c >= 0 else s for c, s in zip(columns.channel, spread, strict=True)]
-    nothing = np.zeros(len(system.unknowns))
-    low, high = states[valid].min(0), states[valid].max(0)
-    return _Learned(usual, np.array(own), low, high, nothing, nothing), states
-
-
-def _first_guess(
-    system: System,
-    train: Panel,
-    columns: Columns,
-    learned: _Learned,
-    states: Float[np.ndarray, "series steps states"],
-) -> tuple[Float[np.ndarray, " unknowns"], Float[np.ndarray, " unknowns"]]:
-    """Unknowns by linear regression of the slopes between rows, and of each the change that moves
-    some state by its scale in a median gap.
-    """
-    gaps = np.diff(train.times, axis=1)
-    series, row = np.nonzero(gaps > 0)
-    if not len(row):
-        return learned.raw, np.ones_like(learned.raw)
-    chosen = np.linspace(0, len(row) - 1, min(_MOST_POINTS, len(row))).astype(np.int64)
-    series, row = series[chosen], row[chosen]
-    before, after = states[series, row], states[series, row + 1]
-    slope = (after - before) / gaps[series, row, None]
-    u = train.controls[series, row][:, list(columns.control)]
-    with jax.enable_x64(True):
-        known, factors = map(np.asarray, linear_in_unknowns(system, (before + after) / 2, u))
-    per_gap = train.median_gap / learned.scale
-    target = ((slope - known) * per_gap).reshape(-1)
-    features = (factors * per_gap[:, None]).reshape(-1, len(system.unknowns))
-    usable = np.isfinite(target) & np.isfinite(features).all(1)
-    target, features = target[usable], features[usable]
-    size = np.sqrt((features**2).mean(0)) if len(features) else np.zeros_like(learned.raw)
-    size = np.where(size > 0, size, 1)
-    gram = (features / size).T @ (features / size) + _RIDGE * len(features) * np.eye(len(size))
-    if not len(features):
-        return learned.raw, 1 / size
-    return np.linalg.solve(gram, (features / size).T @ target) / size, 1 / size
-
-
-def _as_raw(system: System, theta: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Unknowns before `constrain`, at least a small change inside their bounds."""
-    bounds = [unknown.bounds for unknown in system.unknowns]
-    low = np.array([-np.inf if bound.lower is None else bound.lower for bound in bounds])
-    high = np.array([np.inf if bound.upper is None else bound.upper for bound in bounds])
-    inset = np.minimum(least, 0.01 * (high - low))
-    with jax.enable_x64(True):
-        return np.asarray(system.unconstrain(np.clip(theta, low + inset, high - inset)))
-
-
-def _changes(system: System, raw: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """A considerable change of each unknown before `constrain`: of its own size.
-
-    Where there is a bound, small ones are logarithms there, so that 1 is considerable.
-    """
-    bounded = np.array([bool(unknown.bounds) for unknown in system.unknowns], bool)
-    return np.where(bounded, np.maximum(raw, 1), np.maximum(np.abs(raw), least))
-
-
 def _with_unknowns(
     fitted: FittedLeastSquares, train: Panel, states: np.ndarray
 ) -> FittedLeastSquares:
     """With the unknowns that suit the whole training part best."""
     system, learned = fitted.system, fitted.learned
-    theta, size = _first_guess(system, train, fitted.columns, learned, states)
-    raw = _as_raw(system, theta, _SMALLEST * size)
-    learned = learned._replace(raw=raw, change=_changes(system, raw, _SMALLEST * size))
+    theta, size = first_guess(system, train, fitted.columns, learned, states)
+    raw = as_raw(system, theta, _SMALLEST * size)
+    learned = learned._replace(raw=raw, change=changes(system, raw, _SMALLEST * size))
     origins, _ = rolling(train, 1, _TOGETHER)
     if not len(origins.row):
         return replace(fitted, learned=learned)
@@ -364,7 +282,7 @@ def _with_unknowns(
     with jax.enable_x64(True):
         shared = np.asarray(fit_together(system, measured, units, _room(learned)))
     raw = learned.raw + learned.change * shared
-    change = _changes(system, raw, _SMALLEST * size)
+    change = changes(system, raw, _SMALLEST * size)
     return replace(fitted, learned=learned._replace(raw=raw, change=change))
 
 
@@ -402,7 +320,7 @@ class LeastSquares(ClassicalForecaster):
         columns = find_columns(system, panel.channels, panel.control_names)
         fields = common_fields(panel)
         usual = fields["usual"]
-        learned, states = _learn_states(system, panel, columns, usual.mean, usual.scale)
+        learned, states = learn_states(system, panel, columns, usual.mean, usual.scale)
         fitted = FittedLeastSquares(
             **fields,
             system=system,

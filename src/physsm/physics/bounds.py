@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from physsm._errors import Span
@@ -29,6 +31,12 @@ class Bounds:
         upper = self.upper if other.upper is None else other.upper
         return Bounds(lower, upper)
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Both ends as numbers, infinite where there is no bound."""
+        lower = -math.inf if self.lower is None else self.lower
+        return lower, math.inf if self.upper is None else self.upper
+
     def describe(self, name: str) -> str:
         """The interval as it would be written, such as `0 <= beta <= 1`; empty if unbounded."""
         if self.lower is not None and self.upper is not None:
@@ -36,6 +44,11 @@ class Bounds:
         if self.lower is not None:
             return f"{name} >= {self.lower:g}"
         return f"{name} <= {self.upper:g}" if self.upper is not None else ""
+
+
+def limits(bounds: Sequence[Bounds]) -> tuple[list[float], list[float]]:
+    """Lower and upper ends of several."""
+    return [one.ends[0] for one in bounds], [one.ends[1] for one in bounds]
 
 
 def unknown_name(place: Statement, text: str) -> str:

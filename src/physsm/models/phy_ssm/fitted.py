@@ -40,8 +40,8 @@ from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.stability import instabilities
 from physsm.models.phy_ssm.stream import Stream, as_history, next_row
 from physsm.models.phy_ssm.task import long_enough_windows
-from physsm.models.phy_ssm.terms import limits
 from physsm.models.phy_ssm.values import Boundary, Observations
+from physsm.physics.bounds import limits
 from physsm.physics.system import System
 from physsm.training.checkpoint import named_arrays, restore_arrays
 from physsm.training.loop import Result

@@ -18,7 +18,6 @@ from physsm._errors import DataError, did_you_mean
 from physsm._values import Panel
 from physsm.data.scale import channel_moments, control_moments
 from physsm.nn.broadcast import on_last_axis
-from physsm.physics.bounds import Bounds
 from physsm.physics.system import System
 
 Numbers = tuple[float, ...]
@@ -200,16 +199,10 @@ def _extended_scale(system: System, scale: np.ndarray, offset: np.ndarray) -> np
     draws = np.random.default_rng(0).standard_normal((256, len(scale)))
     states = (offset + draws) * scale
     for i, bounds in enumerate(system.state_bounds):
-        states[:, i] = np.clip(states[:, i], *_limits(bounds))
+        states[:, i] = np.clip(states[:, i], *bounds.ends)
     lifted = np.abs(np.asarray(jax.jit(jax.vmap(system.lift))(states)))[:, len(scale) :]
     usual = np.median(np.where(np.isfinite(lifted), lifted, 1.0), axis=0)
     return np.concatenate([scale, np.where(usual > 1e-12, usual, 1.0)])
-
-
-def _limits(bounds: Bounds) -> tuple[float, float]:
-    lower = -np.inf if bounds.lower is None else bounds.lower
-    upper = np.inf if bounds.upper is None else bounds.upper
-    return lower, upper
 
 
 def _unknown_sizes(system: System, plan: Plan, extended: np.ndarray) -> np.ndarray:

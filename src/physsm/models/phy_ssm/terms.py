@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from physsm.models.phy_ssm.plan import Plan
 from physsm.nn.initial import parameter
-from physsm.physics.bounds import Bounds
+from physsm.physics.bounds import Bounds, limits
 from physsm.physics.constrain import from_bounded, to_bounded
 from physsm.physics.system import System
 
@@ -43,13 +43,6 @@ def in_physical_units(
     lower, upper = limits([unknown.bounds for unknown in system.unknowns])
     theta = theta * _like(raw, plan.unknown_size)
     return jnp.clip(theta, _like(raw, lower), _like(raw, upper))
-
-
-def limits(bounds: Sequence[Bounds]) -> tuple[list[float], list[float]]:
-    """Lower and upper ends of bounds, infinite where there are none."""
-    lower = [-np.inf if b.lower is None else b.lower for b in bounds]
-    upper = [np.inf if b.upper is None else b.upper for b in bounds]
-    return lower, upper
 
 
 def _like(raw: Array, numbers: Sequence[float]) -> Array:

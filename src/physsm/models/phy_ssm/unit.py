@@ -26,6 +26,7 @@ from physsm.nn.discretise import Discrete
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.s5 import S5Stack
 from physsm.nn.solve import solve
+from physsm.physics.bounds import limits
 from physsm.physics.system import System
 
 
@@ -94,7 +95,7 @@ class PhysicsUnit(eqx.Module):
 
     def limits(self) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         """The bounds of the states, scaled; infinite where there are none."""
-        lower, upper = terms.limits(self.system.state_bounds)
+        lower, upper = limits(self.system.state_bounds)
         scale = self._like(self.plan.state_scale)
         return self._like(lower) / scale, self._like(upper) / scale
 
