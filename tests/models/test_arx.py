@@ -128,17 +128,6 @@ def test_lags_and_ridge_are_chosen_by_validation():
     assert MODEL.create(None, settings).fit(panel(5, 0.95)).describe()["lags"] == [1, 5]
 
 
-def test_one_step_equals_a_forecast_from_the_rows_before():
-    panel = toy_panel(0, (30, 22, 26, 30, 30, 30))
-    fitted = MODEL.create(None, {"lags": [1, 2, 5]}).fit(panel)
-    steps = fitted.one_step(panel)
-    for row in (1, 2, 9, 21):
-        history, future = panel.between(0, row), panel.between(row, row + 1)
-        found = forecast(fitted, history, future)
-        np.testing.assert_allclose(steps.mean[:, row], found.mean[:, 0])
-        np.testing.assert_allclose(steps.upper[:, row], found.upper[:, 0])
-
-
 def test_beats_repeating_on_an_irregular_oscillator():
     from physsm.models.repeat_last import MODEL as REPEAT
 

@@ -7,7 +7,6 @@ from physsm._errors import ConfigError
 from physsm._values import Panel, Series
 from physsm.models.damped import MODEL
 from physsm.models.line import MODEL as LINE
-from tests.models.toy import toy_panel
 
 
 def panel_of(times: list[np.ndarray], values: list[np.ndarray]) -> Panel:
@@ -72,17 +71,6 @@ def test_chooses_the_damping_of_each_channel():
     found = fitted.forecast(history, times=times[0][5:]).mean[0]
     np.testing.assert_allclose(found[:, 0], values[0][5:, 0], atol=0.06 * abs(starts[0]))
     np.testing.assert_allclose(found[:, 1], values[0][5:, 1], rtol=1e-3)
-
-
-def test_one_step_equals_a_forecast_from_the_rows_before():
-    panel = toy_panel(0, (30, 22, 26, 30, 30, 30))
-    fitted = MODEL.create(None, {"points": [3, 8]}).fit(panel)
-    steps = fitted.one_step(panel)
-    for row in (1, 2, 9, 21):
-        future = panel.between(row, row + 1)
-        found = fitted.forecast(panel.between(0, row), times=future.times, controls=future.controls)
-        np.testing.assert_allclose(steps.mean[:, row], found.mean[:, 0])
-        np.testing.assert_allclose(steps.upper[:, row], found.upper[:, 0])
 
 
 def test_settings_are_checked():

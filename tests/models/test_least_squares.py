@@ -192,15 +192,6 @@ def test_runaway_forecasts_are_held_in_the_range_and_counted():
     assert late.describe()["held"] > 0
 
 
-def test_one_step_equals_a_forecast_from_the_rows_before(fitted_sir):
-    panel = epidemics(seed=1)
-    steps = fitted_sir.one_step(panel)
-    for row in (1, 2, 9, 21):
-        future = panel.between(row, row + 1)
-        found = fitted_sir.forecast(panel.between(0, row), times=future.times)
-        np.testing.assert_allclose(steps.mean[:, row], found.mean[:, 0], rtol=1e-6, atol=1e-9)
-
-
 def test_the_solver_agrees_with_scipy_at_irregular_times():
     times = np.random.default_rng(0).uniform(0.02, 0.6, (1, 20)).cumsum(1)
     u = np.random.default_rng(1).normal(size=(1, 20, 1))

@@ -8,7 +8,6 @@ import pytest
 from physsm._errors import ConfigError, DataError
 from physsm._values import Panel, Series
 from physsm.models.line import MODEL
-from tests.models.toy import toy_panel
 
 
 def panel_of(times: list[np.ndarray], values: list[np.ndarray]) -> Panel:
@@ -55,17 +54,6 @@ def test_equals_least_squares_through_the_last_measurements():
             seen = np.flatnonzero(~np.isnan(one.values[:, channel]))[-5:]
             slope, start = np.polyfit(one.times[seen], one.values[seen, channel], 1)
             np.testing.assert_allclose(found.mean[i, :, channel], start + slope * times[i])
-
-
-def test_one_step_equals_a_forecast_from_the_rows_before():
-    panel = toy_panel(0, (30, 22, 26, 30, 30, 30))
-    fitted = MODEL.create(None, {"points": [3, 8]}).fit(panel)
-    steps = fitted.one_step(panel)
-    for row in (1, 2, 9, 21):
-        future = panel.between(row, row + 1)
-        found = fitted.forecast(panel.between(0, row), times=future.times, controls=future.controls)
-        np.testing.assert_allclose(steps.mean[:, row], found.mean[:, 0])
-        np.testing.assert_allclose(steps.upper[:, row], found.upper[:, 0])
 
 
 def test_more_noise_takes_more_points():

@@ -91,7 +91,12 @@ def _on_data_set(
         f"one row ahead (interp), and {split.sizes.horizon} rows ahead after "
         f"{split.sizes.context} (extrap). Errors are in units of {split.unit_words}."
     )
-    return content, [words, *split.notes]
+    lines = [words]
+    if split.tracks:
+        reach = split.in_domain or split.sizes.horizon
+        late = "" if reach == split.sizes.horizon else ", the late ones of the rows after these"
+        lines.append(f"ADE and FDE, in m, are of positions in the first {reach} rows{late}.")
+    return content, [*lines, *split.notes]
 
 
 def _on_table(

@@ -8,19 +8,29 @@ from typing import Any
 from rich.table import Table
 
 _SCORES = ("interp_mae", "interp_mse", "extrap_mae", "extrap_mse")
+_SOME = {  # scores that only some data sets have, and their headings
+    "extrap_mae_debiased": "debiased mae",
+    "in_ade": "ADE",
+    "in_fde": "FDE",
+    "out_ade": "late ADE",
+    "out_fde": "late FDE",
+}
 
 
 def score_table(rows: Sequence[dict[str, Any]]) -> Table:
     """One line per model, best first; the best of each column is bold."""
     table = Table(box=None, header_style="bold")
     table.add_column("model", no_wrap=True)
-    for name in (*_SCORES, "coverage"):
-        table.add_column(name.replace("_", " "), justify="right", no_wrap=True)
+    shown = [*_SCORES, *(name for name in _SOME if any(name in row for row in rows))]
+    for name in (*shown, "coverage"):
+        heading = _SOME.get(name, name.replace("_", " "))
+        table.add_column(heading, justify="right", no_wrap=True)
     best = {
-        name: min((r[name] for r in rows if r[name] is not None), default=None) for name in _SCORES
+        name: min((r[name] for r in rows if r.get(name) is not None), default=None)
+        for name in shown
     }
     for row in sorted(rows, key=lambda row: (row["extrap_mae"] is None, row["extrap_mae"])):
-        cells = [_cell(row[name], row[name] == best[name]) for name in _SCORES]
+        cells = [_cell(row.get(name), row.get(name) == best[name]) for name in shown]
         cover = row.get("coverage")
         table.add_row(row["model"], *cells, "" if cover is None else f"{cover:.0%}")
     return table

@@ -25,13 +25,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from physsm._errors import ConfigError, DataError, PhyssmError, RunError
+from physsm._whole_files import try_lock
 from physsm.datasets._sources import File, Source, places
 from physsm.datasets._tar_archive import tar_members
-
-try:
-    import fcntl
-except ImportError:  # Windows, where a file that is open elsewhere cannot be renamed
-    fcntl = None
 
 Report = Callable[[int, int], None]
 
@@ -365,13 +361,12 @@ def _partial(path: Path) -> Iterator[io.BufferedRandom]:
 
 def _lock(stream: io.BufferedRandom, path: Path) -> None:
     """Two programs that append to one file would spoil it."""
-    try:
-        if fcntl is not None:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_same = os.path.samestat(os.stat(stream.name), os.fstat(stream.fileno()))
-    except (BlockingIOError, FileNotFoundError):
-        is_same = False
-    if not is_same:
+    is_ours = False
+    with contextlib.suppress(FileNotFoundError):  # it may have got its name in between
+        is_ours = try_lock(stream) and os.path.samestat(
+            os.stat(stream.name), os.fstat(stream.fileno())
+        )
+    if not is_ours:
         raise RunError(f"{path} is being downloaded by another program: try again later")
 
 
@@ -379,8 +374,9 @@ def _is_here(source: Source, file: File, data_dir: str | Path | None) -> bool:
     """Whether a place has the file in good order, or an archive that stands for it."""
     for place in places(data_dir):
         folder = place / source.name
-        if file.archive and (folder / file.archive).is_file():
-            return not file.sha256 or bool(_inside(folder / file.archive) & set(file.sha256))
+        archive = folder / file.archive if file.archive else None
+        if archive and archive.is_file() and not _inside(archive).isdisjoint(file.sha256):
+            return True
         with contextlib.suppress(OSError), (folder / file.path).open("rb") as stream:
             if _digest(stream) in file.sha256:
                 return True

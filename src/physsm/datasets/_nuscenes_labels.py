@@ -125,20 +125,20 @@ def label_files(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def read_labels(path: Path) -> LabelTable:
-    """All scenes of labels.tar.xz, or of a folder with train/scene-XXXX.txt and the same in val."""
+    """All scenes of labels.tar.xz, or of a folder with files such as train/scene-0001.txt."""
     found = {}
     for name, content in label_files(path):
         key = PurePosixPath(name).stem, PurePosixPath(name).parent.name
         if not _SCENE.fullmatch(key[0]) or key[1] not in ("train", "val"):
             raise DataError(
-                "the name must be train/scene-XXXX.txt or val/scene-XXXX.txt",
+                "the name must be as train/scene-0001.txt or val/scene-0003.txt",
                 path=f"{path}, {name}",
             )
         if key[0] in found:
             raise DataError(f"{key[0]} is there twice", path=str(path))
         found[key[0]] = key[1], _columns(content, f"{path}, {name}")
     if not found:
-        raise DataError("there is no train/scene-XXXX.txt", path=str(path))
+        raise DataError("there is no scene, such as train/scene-0001.txt", path=str(path))
     ordered = sorted(found)
     return _table(ordered, [found[name][0] for name in ordered], [found[n][1] for n in ordered])
 

@@ -63,13 +63,13 @@ def _paper(
     """As the paper splits, as far as it says: 80 % and 20 % of the training windows at random."""
     _check(seed, missing, limit)
     labels = LabelRecordings(data_dir)
-    train, test = _official(labels)
-    order = np.random.default_rng(seed).permutation(int(train.sum()))
-    validates = np.zeros(len(train), bool)
-    validates[np.flatnonzero(train)[order[: len(order) // 5]]] = True
+    trains = np.flatnonzero(_official(labels)[0])
+    order = np.random.default_rng(seed).permutation(len(trains))
+    validates = np.zeros(len(labels.index.scene), bool)
+    validates[trains[order[: len(order) // 5]]] = True
     return _label_split(
         labels,
-        (train & ~validates, validates, test),
+        validates,
         Missing(missing, seed),
         limit,
         "Validation windows are drawn at random from all training windows, as in the paper: they "
@@ -87,14 +87,10 @@ def _strict(
     """No scene in two parts: of the official training scenes, every fifth by name validates."""
     _check(seed, missing, limit)
     labels = LabelRecordings(data_dir)
-    train, test = _official(labels)
-    scene = labels.index.scene
-    official = np.array(labels.index.table.official)
-    rank = np.cumsum(official == "train") - 1
-    validates = train & (rank[scene] % _EVERY == _EVERY - 1)
+    rank = np.cumsum(np.array(labels.index.table.official) == "train") - 1
     return _label_split(
         labels,
-        (train & ~validates, validates, test),
+        rank[labels.index.scene] % _EVERY == _EVERY - 1,
         Missing(missing, seed),
         limit,
         "Every fifth official training scene validates; no scene is in two parts.",
@@ -197,12 +193,15 @@ def _official(
 
 def _label_split(
     labels: LabelRecordings,
-    parts: tuple[np.ndarray, np.ndarray, np.ndarray],
+    validates: Bool[np.ndarray, " windows"],
     missing: Missing,
     limit: int | None,
     note: str,
 ) -> Split:
+    """`validates` says which windows of the official training scenes are set aside."""
     index = labels.index
+    train, test = _official(labels)
+    parts = train & ~validates, train & validates, test
 
     def part(chosen: np.ndarray, what: str) -> Part:
         chosen = np.flatnonzero(_thinned(chosen, limit))

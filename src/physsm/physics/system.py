@@ -14,6 +14,7 @@ from physsm._errors import did_you_mean
 from physsm.physics.bounds import Bounds
 from physsm.physics.compiled import CompiledMatrices, compile_drift, compile_matrices, evaluate
 from physsm.physics.constrain import from_bounded, to_bounded
+from physsm.physics.control_terms import control_terms
 from physsm.physics.program import Program, compile_program
 from physsm.physics.read import load_structure, parse_structure, read_structure
 from physsm.physics.structure import Overlap, Structure, Unknown
@@ -31,6 +32,7 @@ class System(eqx.Module):
 
     All functions take one sample (`vmap` for more), follow the dtype of their arguments, and work
     under `jit`, `vmap` and `grad`. Shapes: n states, d extended states, m controls, k unknowns.
+    `control_functions` is a program for the functions of controls alone that the text names.
     """
 
     structure: Structure = eqx.field(static=True)
@@ -38,6 +40,7 @@ class System(eqx.Module):
     _known: CompiledMatrices = eqx.field(static=True)
     _full: CompiledMatrices = eqx.field(static=True)
     _drift: Program = eqx.field(static=True)
+    control_functions: Program = eqx.field(static=True)
 
     def __init__(self, structure: Structure):
         self.structure = structure
@@ -47,6 +50,8 @@ class System(eqx.Module):
         everything = (*inputs, *structure.symbols)
         self._full = compile_matrices(structure, everything, known_only=False)
         self._drift = compile_drift(structure, everything)
+        functions = control_terms(structure)
+        self.control_functions = compile_program(functions, structure.physics.controls)
 
     @classmethod
     def parse(cls, text: str) -> System:

@@ -40,7 +40,7 @@ class OptimiserSettings(BaseModel):
 
 # Parameters by the name of their field: what decay would harm, and physical constants.
 _CONSTANTS = {"constants", "log_noise", "log_error", "log_apart"}
-_DIRECT = {"direct", "direct_short"}
+_DIRECT = {"direct_run", "direct_next", "direct_short"}
 _UNDECAYED = {"rate", "log_step", "D", "norms", "b"} | _CONSTANTS | _DIRECT
 
 

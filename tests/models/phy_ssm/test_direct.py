@@ -13,9 +13,10 @@ from physsm import PhySSM, System
 from physsm._values import Panel, Series
 from physsm.data.window import Sizes
 from physsm.models.phy_ssm.direct import DirectPath, features
-from physsm.models.phy_ssm.fit_direct import OFFSETS, fit_direct, is_regular
+from physsm.models.phy_ssm.fit_direct import OFFSETS, _free_runs, fit_direct, is_regular
 from physsm.models.phy_ssm.forecaster import FittedPhySSM
-from physsm.models.phy_ssm.plan import Plan, data_plan
+from physsm.models.phy_ssm.path_inputs import PathInputs
+from physsm.models.phy_ssm.plan import Plan, data_plan, physics_plan
 from physsm.models.phy_ssm.values import Observations
 
 # A hidden spring; what is measured are two mixtures of its states, so that no channel is a state.
@@ -42,7 +43,7 @@ def path_and_rows(offsets=(0, 1, 3), steps=12, seed=0):
     plan = Plan(**{**vars(plan), "offsets": offsets})
     rng = np.random.default_rng(seed)
     weights = 0.1 * rng.standard_normal((features(plan, len(offsets)), 2))
-    path = DirectPath(plan)
+    path = DirectPath(PathInputs(plan))
     path = jax.tree.map(lambda leaf: jnp.asarray(weights), path)
     rows = Observations(
         last=jnp.asarray(rng.standard_normal((steps, 2))),
@@ -91,8 +92,8 @@ def test_the_first_rows_have_a_memory_of_their_own():
     plan = Plan(**{**vars(plan), "short": 1})
     short = np.random.default_rng(2).standard_normal((features(plan, 1), 2))
     path = eqx.tree_at(
-        lambda p: (p.direct, p.direct_short),
-        DirectPath(plan),
+        lambda p: (p.direct_next, p.direct_short),
+        DirectPath(PathInputs(plan)),
         (jnp.asarray(weights), jnp.asarray(short)),
     )
     decoded = jnp.zeros((11, 2))
@@ -105,6 +106,20 @@ def test_the_first_rows_have_a_memory_of_their_own():
             else by_hand(weights, plan, rows, decoded, row)
         )
         np.testing.assert_allclose(found[row - 1], expected)
+
+
+def test_the_next_row_and_those_after_it_have_weights_of_their_own():
+    path, plan, weights, rows = path_and_rows()
+    decoded = jnp.asarray(np.random.default_rng(1).standard_normal((11, 2)))
+    path = eqx.tree_at(lambda p: p.direct_next, path, jnp.asarray(3 * weights))
+    past = jax.tree.map(lambda leaf: leaf[:8], rows)
+    future = path.run(path.last_rows(past), decoded[7:], rows.controls[8:], rows.gaps[8:])
+    np.testing.assert_allclose(future[0], path.predict(rows, decoded)[7])
+    imagined = rows._replace(last=jnp.concatenate([rows.last[:8], future]))
+    np.testing.assert_allclose(future[0], by_hand(3 * weights, plan, imagined, decoded, 8))
+    for row in range(9, 12):
+        again = by_hand(weights, plan, imagined, decoded, row)
+        np.testing.assert_allclose(future[row - 8], again, rtol=1e-9)
 
 
 def test_rows_one_by_one_are_all_rows_at_once():
@@ -169,10 +184,10 @@ def test_steps_without_time_change_nothing():
 def test_a_linear_recurrence_is_found_and_runs_freely():
     train, held_out = mixtures(), mixtures(seed=1)
     plan = data_plan(train, False, True)
-    start = fit_direct(plan, plan.scale(train), plan.scale(held_out), Sizes(30, 20, 5))
+    start = fit_direct(PathInputs(plan), plan.scale(train), plan.scale(held_out), Sizes(30, 20, 5))
     assert start is not None
-    path = DirectPath(Plan(**{**vars(plan), "offsets": start.offsets}))
-    path = jax.tree.map(lambda leaf: jnp.asarray(start.weights), path)
+    path = DirectPath(PathInputs(Plan(**{**vars(plan), "offsets": start.offsets})))
+    path = jax.tree.map(lambda leaf: jnp.asarray(start.run), path)
     scaled = plan.scale(held_out)
     rows = Observations(
         last=jnp.asarray(scaled.values[0]),
@@ -186,12 +201,43 @@ def test_a_linear_recurrence_is_found_and_runs_freely():
     np.testing.assert_allclose(future, rows.last[40:], atol=0.02)
 
 
+def pushed_by_squares(seed: int) -> Panel:
+    """Two hidden tanks that the square of a control fills; their sum is measured."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for i in range(4):
+        u = np.cumsum(rng.standard_normal(200)) / 5
+        x, values = np.zeros(2), []
+        for push in u:
+            x = x + 0.1 * (np.array([push**2, x[0]]) - x)
+            values.append([x.sum()])
+        made.append(Series(str(i), 0.1 * np.arange(200), np.array(values), u[:, None]))
+    return Panel.from_series(made, ["level"], ["u"])
+
+
+def test_how_a_control_acts_is_taken_from_the_equations():
+    train, held_out = pushed_by_squares(0), pushed_by_squares(1)
+    errors = []
+    for term in ("u", "[u**2]*?"):
+        system = System.parse(f"control u\na' = ?*a + {term}\nb' = ?*a + ?*b")
+        plan = physics_plan(data_plan(train, False, True), system, train, True)
+        inputs = PathInputs.of(system, plan)
+        start = fit_direct(inputs, plan.scale(train), plan.scale(held_out), Sizes(60, 40, 5))
+        assert start is not None
+        runs = _free_runs(inputs, plan.scale(pushed_by_squares(2)), Sizes(60, 40, 5))
+        errors.append(runs.squared_error(start.offsets, start.run, np.array([0])))
+    assert errors[0] > 0.01
+    assert errors[1] < 1e-6
+
+
 def test_irregular_rows_have_no_direct_path():
     assert is_regular(mixtures(gap_spread=0.3))
     assert not is_regular(mixtures(gap_spread=0.9))
     panel = mixtures(gap_spread=0.9)
     plan = data_plan(panel, False, True)
-    assert fit_direct(plan, plan.scale(panel), plan.scale(panel), Sizes(30, 20, 5)) is None
+    assert (
+        fit_direct(PathInputs(plan), plan.scale(panel), plan.scale(panel), Sizes(30, 20, 5)) is None
+    )
 
 
 @pytest.fixture(scope="module")

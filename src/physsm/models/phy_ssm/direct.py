@@ -7,9 +7,10 @@ knows of the state:
 
     x[i+1] = x[i] + gap*(a + B u[i+1] + sum over offsets o of W_o (x, u)[i-o] + decoder(z[i+1]))
 
-After the context it runs on its own predictions. The weights start as a ridge regression; in the
-first rows of a series, which have no long past, others of a shorter memory serve. A gap counts as
-at most two median ones.
+Functions of controls that the equations name, such as rpm**2, are inputs beside the controls. After
+the context it runs on its own predictions. A row that follows measured ones has weights that serve
+best one row ahead, of a shorter memory in the first rows of a series, which have no long past. The
+rows after it have weights that serve best in a run. A gap counts as at most two median ones.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from physsm.models.phy_ssm.path_inputs import PathInputs
 from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.values import Observations
 from physsm.nn.broadcast import on_last_axis
@@ -31,26 +33,34 @@ LONGEST = 2.0  # in median gaps: a slope says nothing of what happens in a longe
 
 
 class DirectPath(eqx.Module):
-    """Rows are scaled channels and then controls; `direct` has one line for 1, one for each control
-    of the next row, and then those of the row at each offset.
+    """Rows are scaled channels and then inputs; weights have one line for 1, one for each input of
+    the next row, and then those of the row at each offset.
     """
 
-    direct: Float[Array, "features free"]
+    direct_run: Float[Array, "features free"]
+    direct_next: Float[Array, "features free"]
     direct_short: Float[Array, "short_features free"] | None
-    plan: Plan = eqx.field(static=True)
+    inputs: PathInputs = eqx.field(static=True)
 
-    def __init__(self, plan: Plan):
-        self.plan = plan
+    def __init__(self, inputs: PathInputs):
+        self.inputs = inputs
+        plan = inputs.plan
         free = len(free_channels(plan))
-        self.direct = parameter(np.zeros((features(plan, len(plan.offsets)), free)))
+        self.direct_run = parameter(np.zeros((features(plan, len(plan.offsets)), free)))
+        self.direct_next = parameter(np.zeros((features(plan, len(plan.offsets)), free)))
         self.direct_short = None
         if plan.short:
             self.direct_short = parameter(np.zeros((features(plan, plan.short), free)))
 
+    @property
+    def plan(self) -> Plan:
+        """The plan of the network."""
+        return self.inputs.plan
+
     def start(self) -> Float[Array, "depth width"]:
         """The rows before a series: none."""
-        width = len(self.plan.channels) + len(self.plan.controls)
-        return jnp.zeros((max(self.plan.offsets) + 1, width), self.direct.dtype)
+        width = len(self.plan.channels) + self.inputs.count
+        return jnp.zeros((max(self.plan.offsets) + 1, width), self.direct_run.dtype)
 
     def after(
         self, lags: Float[Array, "depth width"], row: Observations, is_started: Float[Array, ""]
@@ -73,7 +83,7 @@ class DirectPath(eqx.Module):
         """
         whole = self._with_rows_before(rows)
         filled = whole[max(self.plan.offsets) :]
-        slope = self._slopes(self.direct, self.plan.offsets, whole)
+        slope = self._slopes(self.direct_next, self.plan.offsets, whole)
         if self.direct_short is not None:
             is_row = (rows.gaps[:-1] > 0).astype(jnp.int32)
             is_young = jnp.cumsum(is_row, axis=0) <= max(self.plan.offsets)
@@ -95,27 +105,30 @@ class DirectPath(eqx.Module):
         """The future of one series. Points that come quickly one after the other are no rows: they
         lie on the way to the next, which is the point nearest to one gap after the last.
         """
-        constant, next_control, lagged = self._parts(self.direct, len(self.plan.offsets))
-        flat = lagged.reshape(-1, lagged.shape[-1])
         free, offsets = free_channels(self.plan), np.array(self.plan.offsets)
 
-        def body(carry: tuple[Array, Array], inputs: tuple[Array, Array, Array, Array]):
-            lags, elapsed = carry
+        def slope_of(direct: Array, lags: Array, u: Array) -> Array:
+            constant, next_input, lagged = self._parts(direct, len(offsets))
+            flat = lagged.reshape(-1, lagged.shape[-1])
+            return constant + u @ next_input + lags[offsets].reshape(-1) @ flat
+
+        def body(carry: tuple[Array, Array, Array], inputs: tuple[Array, Array, Array, Array]):
+            lags, elapsed, is_measured = carry
             known, u, gap, gap_after = inputs
             elapsed = elapsed + gap
-            slope = constant + u @ next_control + lags[offsets].reshape(-1) @ flat
-            slope = slope + _DECODER_SHARE * known[free]
+            direct = jnp.where(is_measured, self.direct_next, self.direct_run)
+            slope = slope_of(direct, lags, u) + _DECODER_SHARE * known[free]
             moved = lags[0, free] + jnp.minimum(elapsed, LONGEST) * slope
             x = known.at[free].set(jnp.clip(moved, -FAR, FAR))
             is_next = (gap > 0) & (elapsed + gap_after / 2 >= 1)
             shifted = jnp.concatenate([jnp.concatenate([x, u])[None], lags[:-1]])
             after = jnp.where(is_next, shifted, lags)
-            return (after, jnp.where(is_next, jnp.zeros_like(elapsed), elapsed)), x
+            elapsed = jnp.where(is_next, jnp.zeros_like(elapsed), elapsed)
+            return (after, elapsed, is_measured & ~is_next), x
 
-        scaled = self.plan.scale_controls(controls)
-        start = (lags, jnp.zeros((), lags.dtype))
+        start = (lags, jnp.zeros((), lags.dtype), jnp.array(True))
         after = jnp.concatenate([gaps[1:], jnp.ones_like(gaps[:1])])
-        return lean_scan(body, start, (decoded, scaled, gaps, after))[1]
+        return lean_scan(body, start, (decoded, self.inputs(controls), gaps, after))[1]
 
     def _with_rows_before(self, rows: Observations) -> Float[Array, "all *batch width"]:
         """All rows behind as many as the path looks back at; before a series all is as in its
@@ -129,26 +142,26 @@ class DirectPath(eqx.Module):
         return jnp.concatenate([before, filled])
 
     def _rows(self, rows: Observations) -> Float[Array, "*steps width"]:
-        return jnp.concatenate([rows.last, self.plan.scale_controls(rows.controls)], axis=-1)
+        return jnp.concatenate([rows.last, self.inputs(rows.controls)], axis=-1)
 
     def _slopes(
         self, direct: Array, offsets: tuple[int, ...], whole: Array
     ) -> Float[Array, "before *batch free"]:
         """What the path says at all rows but the last, of rows behind those before them."""
         before = max(self.plan.offsets)
-        constant, next_control, lagged = self._parts(direct, len(offsets))
-        controls = whole[before + 1 :, ..., len(self.plan.channels) :]
-        slope = controls @ next_control + on_last_axis(constant, controls)
+        constant, next_input, lagged = self._parts(direct, len(offsets))
+        inputs = whole[before + 1 :, ..., len(self.plan.channels) :]
+        slope = inputs @ next_input + on_last_axis(constant, inputs)
         for offset, weights in zip(offsets, lagged, strict=True):
             slope = slope + whole[before - offset : whole.shape[0] - 1 - offset] @ weights
         return slope
 
     def _parts(self, direct: Array, offsets: int) -> tuple[Array, Array, Array]:
-        """Weights of 1, of the next controls, and of the row at each offset."""
-        controls = len(self.plan.controls)
-        lagged = direct[1 + controls :]
+        """Weights of 1, of the next inputs, and of the row at each offset."""
+        inputs = self.inputs.count
+        lagged = direct[1 + inputs :]
         by_offset = lagged.reshape(offsets, lagged.shape[0] // offsets, lagged.shape[-1])
-        return direct[0], direct[1 : 1 + controls], by_offset
+        return direct[0], direct[1 : 1 + inputs], by_offset
 
 
 def free_channels(plan: Plan) -> np.ndarray:
@@ -158,5 +171,5 @@ def free_channels(plan: Plan) -> np.ndarray:
 
 def features(plan: Plan, offsets: int) -> int:
     """The lines of the weights of so many offsets."""
-    width = len(plan.channels) + len(plan.controls)
-    return 1 + len(plan.controls) + offsets * width
+    inputs = len(plan.controls) + len(plan.term_scale)
+    return 1 + inputs + offsets * (len(plan.channels) + inputs)

@@ -1,9 +1,9 @@
-"""How the direct path starts: a ridge regression of each row on those before it.
+"""How the direct path starts: ridge regressions of each row on those before it.
 
-Of several memories and ridges those count as near whose runs over the horizon have nearly the least
-squared error in the validation part, and of these the best one row ahead is taken. In the runs,
-channels that measure a state are taken as they were. Where that part has no window, the shortest
-memory and the strongest ridge are taken.
+Of several memories and ridges, the pair whose runs over the horizon have the least squared error in
+the validation part makes the runs; of that memory, the ridge with the least error one row ahead
+makes the next row. In the runs, channels that measure a state are taken as they were. Where that
+part has no window, the shortest memory and the strongest ridge are taken.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from physsm._values import Panel
 from physsm.data.window import Sizes, Windows, hold_last, windows
 from physsm.models._regression import ridge_weights
 from physsm.models.phy_ssm.direct import FAR, LONGEST, features, free_channels
-from physsm.models.phy_ssm.plan import Plan
+from physsm.models.phy_ssm.path_inputs import PathInputs
 
 OFFSETS = (*range(8), *range(8, 100, 2))
-_MEMORIES = (4, 12, 32, len(OFFSETS))  # how many of the offsets may be used
+_MEMORIES = (4, 12, 20, 32, len(OFFSETS))  # how many of the offsets may be used
 _SHORT = 12  # of them where a series has fewer rows
 _RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-_NEARLY = 1.02
 _MOST_FEATURES = 2500
 _MOST_ROWS = 40_000
 _MOST_WINDOWS = 64
@@ -31,14 +30,15 @@ _REGULAR = 0.9  # share of the gaps near the median, and of the cells that were 
 
 
 class Start(NamedTuple):
-    """The offsets that were chosen and their weights; those of the first `short` offsets are for
-    the first rows of a series, if it is not 0.
+    """The offsets that were chosen, and weights for runs and for the next row; those of the first
+    `short_offsets` offsets are for the first rows of a series, if it is not 0.
     """
 
     offsets: tuple[int, ...]
-    weights: Float[np.ndarray, "features free"]
-    short: int = 0
-    short_weights: Float[np.ndarray, "short_features free"] | None = None
+    run: Float[np.ndarray, "features free"]
+    next: Float[np.ndarray, "features free"]
+    short_offsets: int = 0
+    short: Float[np.ndarray, "short_features free"] | None = None
 
 
 def is_regular(panel: Panel) -> bool:
@@ -48,8 +48,9 @@ def is_regular(panel: Panel) -> bool:
     return bool(near >= _REGULAR and panel.observed.sum() >= _REGULAR * cells)
 
 
-def fit_direct(plan: Plan, train: Panel, held_out: Panel, sizes: Sizes) -> Start | None:
+def fit_direct(inputs: PathInputs, train: Panel, held_out: Panel, sizes: Sizes) -> Start | None:
     """From scaled panels; None where there is nothing to fit it to."""
+    plan = inputs.plan
     free = free_channels(plan)
     memories = [
         offsets
@@ -59,90 +60,83 @@ def fit_direct(plan: Plan, train: Panel, held_out: Panel, sizes: Sizes) -> Start
     ]
     if not len(free) or not memories or not is_regular(train):
         return None
-    rows = [_rows(plan, train, i) for i in range(len(train))]
+    rows = _all_rows(inputs, train)
     widths = {len(offsets): features(plan, len(offsets)) for offsets in memories}
     longest = memories[-1]
     every = -(-sum(len(one.gaps) for one in rows) // _MOST_ROWS)
-    made = [_regression(one, len(plan.controls), longest, free, every) for one in rows]
-    inputs, targets, known = (np.concatenate(part) for part in zip(*made, strict=True))
-    found = ridge_weights(inputs, targets, known, widths, _RIDGES)
+    made = [_regression(one, inputs.count, longest, free, every) for one in rows]
+    regressors, targets, known = (np.concatenate(part) for part in zip(*made, strict=True))
+    found = ridge_weights(regressors, targets, known, widths, _RIDGES)
+    runs, one_row = _free_runs(inputs, held_out, sizes), _all_rows(inputs, held_out)
+
+    def error_of_runs(pair: tuple[int, float]) -> float:
+        return runs.squared_error(longest[: pair[0]], found[pair], free)
+
+    def best_next(count: int) -> np.ndarray:
+        candidates = [found[count, ridge] for ridge in sorted(_RIDGES, reverse=True)]
+        return min(
+            candidates,
+            key=lambda weights: _next_row_error(
+                longest[:count], weights, one_row, inputs.count, free
+            ),
+        )
+
     # Of equally good ones, the first: short memories and strong ridges.
-    ordered = sorted(found, key=lambda pair: (pair[0], -pair[1]))
-    candidates = [_start(pair, longest, found) for pair in ordered]
-    return _best(candidates, _free_runs(plan, held_out, sizes), _one_step(plan, held_out), free)
+    count, ridge = min(sorted(found, key=lambda pair: (pair[0], -pair[1])), key=error_of_runs)
+    start = Start(longest[:count], found[count, ridge], best_next(count))
+    if count > _SHORT and _SHORT in widths:
+        start = start._replace(short_offsets=_SHORT, short=best_next(_SHORT))
+    return start
 
 
-def _start(
-    pair: tuple[int, float], longest: tuple[int, ...], found: dict[tuple[int, float], np.ndarray]
-) -> Start:
-    count, ridge = pair
-    has_short = count > _SHORT and (_SHORT, ridge) in found
-    return Start(
-        longest[:count],
-        found[pair],
-        _SHORT if has_short else 0,
-        found[_SHORT, ridge] if has_short else None,
-    )
+def _all_rows(inputs: PathInputs, panel: Panel) -> list[_Rows]:
+    return [_rows(inputs, panel, i) for i in range(len(panel))]
 
 
-def _best(candidates: list[Start], runs: _FreeRuns, rows: list[_Rows], free: np.ndarray) -> Start:
-    """The candidate of the least error one row ahead among those whose runs are nearly the best:
-    differences of two in a hundred between runs are chance.
-    """
-    errors = [runs.squared_error(start, free) for start in candidates]
-    if not np.isfinite(errors).all():
-        return candidates[0]
-    near = [
-        start
-        for start, error in zip(candidates, errors, strict=True)
-        if error <= _NEARLY * min(errors)
-    ]
-    return min(near, key=lambda start: _one_step_error(start, rows, runs.controls, free))
-
-
-def _one_step(plan: Plan, panel: Panel) -> list[_Rows]:
-    return [_rows(plan, panel, i) for i in range(len(panel))]
-
-
-def _one_step_error(start: Start, rows: list[_Rows], controls: int, free: np.ndarray) -> float:
+def _next_row_error(
+    offsets: tuple[int, ...],
+    weights: np.ndarray,
+    rows: list[_Rows],
+    inputs: int,
+    free: np.ndarray,
+) -> float:
     """The mean squared error of slopes one row ahead, of rows that know all offsets."""
     total, count = 0.0, 0
     for one in rows:
-        inputs, slopes, known = _regression(one, controls, start.offsets, free, 1)
-        whole = known == len(start.offsets)
-        total += float(((inputs[whole] @ start.weights - slopes[whole]) ** 2).sum())
+        regressors, slopes, known = _regression(one, inputs, offsets, free, 1)
+        whole = known == len(offsets)
+        total += float(((regressors[whole] @ weights - slopes[whole]) ** 2).sum())
         count += int(whole.sum())
-    return total / max(count, 1)
+    return total / count if count else np.inf
 
 
 class _Rows(NamedTuple):
-    """One series: scaled channels, held where they were not measured, then controls; gaps."""
+    """One series: scaled channels, held where they were not measured, then inputs; gaps."""
 
     both: Float[np.ndarray, "rows width"]
     gaps: Float[np.ndarray, " before"]
 
 
-def _rows(plan: Plan, panel: Panel, series: int) -> _Rows:
+def _rows(inputs: PathInputs, panel: Panel, series: int) -> _Rows:
     one = panel[series]
     held = hold_last(np.nan_to_num(one.values), ~np.isnan(one.values))
-    controls = (one.controls - np.array(plan.control_shift)) / np.array(plan.control_scale)
-    return _Rows(np.concatenate([held, controls], axis=1), np.diff(one.times))
+    return _Rows(np.concatenate([held, inputs(one.controls)], axis=1), np.diff(one.times))
 
 
 def _regression(
-    one: _Rows, controls: int, offsets: tuple[int, ...], free: np.ndarray, every: int
+    one: _Rows, inputs: int, offsets: tuple[int, ...], free: np.ndarray, every: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Features and slopes of each `every`-th row that is followed by another soon enough, and how
     many of the offsets each knows.
     """
     now = np.arange(0, len(one.both) - 1, every)
     now = now[one.gaps[now] <= LONGEST]
-    next_controls = one.both[now + 1, one.both.shape[1] - controls :]
+    next_inputs = one.both[now + 1, one.both.shape[1] - inputs :]
     lagged = [one.both[np.maximum(now - offset, 0)] for offset in offsets]
-    inputs = np.concatenate([np.ones((len(now), 1)), next_controls, *lagged], axis=1)
+    regressors = np.concatenate([np.ones((len(now), 1)), next_inputs, *lagged], axis=1)
     slopes = (one.both[now + 1][:, free] - one.both[now][:, free]) / one.gaps[now, None]
     known = np.searchsorted(np.array(offsets), now, side="right")
-    return inputs, slopes, known
+    return regressors, slopes, known
 
 
 class _FreeRuns(NamedTuple):
@@ -151,39 +145,41 @@ class _FreeRuns(NamedTuple):
     both: Float[np.ndarray, "windows rows width"]
     gaps: Float[np.ndarray, "windows rows"]
     boundary: int
-    controls: int
+    inputs: int
 
-    def squared_error(self, start: Start, free: np.ndarray) -> float:
+    def squared_error(
+        self, offsets: tuple[int, ...], weights: np.ndarray, free: np.ndarray
+    ) -> float:
         """The mean over all targets; infinite without any."""
         if not len(self.both):
             return np.inf
         both = np.array(self.both)
         for row in range(self.boundary, both.shape[1]):
-            controls = both[:, row, both.shape[2] - self.controls :]
-            lagged = [both[:, max(row - 1 - offset, 0)] for offset in start.offsets]
-            inputs = np.concatenate([np.ones((len(both), 1)), controls, *lagged], axis=1)
-            slope = np.minimum(self.gaps[:, row, None], LONGEST) * (inputs @ start.weights)
+            now = both[:, row, both.shape[2] - self.inputs :]
+            lagged = [both[:, max(row - 1 - offset, 0)] for offset in offsets]
+            regressors = np.concatenate([np.ones((len(both), 1)), now, *lagged], axis=1)
+            slope = np.minimum(self.gaps[:, row, None], LONGEST) * (regressors @ weights)
             both[:, row, free] = np.clip(both[:, row - 1, free] + slope, -FAR, FAR)
         error = (both - self.both)[:, self.boundary :, free]
         return float((error**2).mean())
 
 
-def _free_runs(plan: Plan, panel: Panel, sizes: Sizes) -> _FreeRuns:
+def _free_runs(inputs: PathInputs, panel: Panel, sizes: Sizes) -> _FreeRuns:
     found = windows(panel, sizes.context, sizes.horizon, max(1, sizes.horizon // 2))
     whole = found.boundary - found.start == sizes.context
     found = Windows(*(column[whole] for column in tuple(found)))
     used = np.linspace(0, found.number - 1, min(found.number, _MOST_WINDOWS)).astype(np.int64)
-    rows = {int(i): _rows(plan, panel, int(i)) for i in np.unique(found.series[used])}
+    rows = {int(i): _rows(inputs, panel, int(i)) for i in np.unique(found.series[used])}
     both = [rows[int(s)].both[a:b] for s, a, _, b in zip(*tuple(found[used]), strict=True)]
     gaps = [
         np.concatenate([[1.0], rows[int(s)].gaps[a : b - 1]])
         for s, a, _, b in zip(*tuple(found[used]), strict=True)
     ]
-    width = len(plan.channels) + len(plan.controls)
+    width = len(inputs.plan.channels) + inputs.count
     length = sizes.context + sizes.horizon
     return _FreeRuns(
         np.array(both).reshape(-1, length, width),
         np.array(gaps).reshape(-1, length),
         sizes.context,
-        len(plan.controls),
+        inputs.count,
     )

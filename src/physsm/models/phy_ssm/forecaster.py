@@ -27,6 +27,7 @@ from physsm.models.phy_ssm.config import Config, Preset, preset_settings
 from physsm.models.phy_ssm.fit_direct import fit_direct
 from physsm.models.phy_ssm.fitted import FittedLatent
 from physsm.models.phy_ssm.network import Network
+from physsm.models.phy_ssm.path_inputs import PathInputs
 from physsm.models.phy_ssm.plan import data_plan, physics_plan
 from physsm.models.phy_ssm.task import make_task
 from physsm.physics.system import System
@@ -76,12 +77,14 @@ class LatentForecaster(AbstractForecaster):
         if self.system is not None:
             plan = physics_plan(plan, self.system, panel, self.config.ground_states)
         scaled, scaled_held_out = plan.scale(panel), plan.scale(held_out)
-        start = fit_direct(plan, scaled, scaled_held_out, sizes) if self.config.direct else None
+        start = None
+        if self.config.direct:
+            start = fit_direct(PathInputs.of(self.system, plan), scaled, scaled_held_out, sizes)
         if start is not None:
-            plan = replace(plan, offsets=start.offsets, short=start.short)
+            plan = replace(plan, offsets=start.offsets, short=start.short_offsets)
         network = Network(self.system, plan, self.config, seed)
         if start is not None:
-            network = network.with_direct_weights(start.weights, start.short_weights)
+            network = network.with_direct_path(start)
         task = make_task(network, scaled, scaled_held_out, sizes, self.config)
         place = None if folder is None else Path(folder)
         result = run_training(

@@ -21,7 +21,9 @@ from physsm.models.phy_ssm.decoder import Decoder
 from physsm.models.phy_ssm.direct import DirectPath
 from physsm.models.phy_ssm.encoder import Encoder
 from physsm.models.phy_ssm.filter import Belief, Filter
+from physsm.models.phy_ssm.fit_direct import Start
 from physsm.models.phy_ssm.free_unit import FreeUnit
+from physsm.models.phy_ssm.path_inputs import PathInputs
 from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.unit import PhysicsUnit
 from physsm.models.phy_ssm.values import (
@@ -85,18 +87,18 @@ class Network(eqx.Module):
         extended = self.unit.size if system is None else len(system.names)
         self.prior_head = None if filters else Dense(extended, 2 * latent, for_prior)
         self.decoder = Decoder(plan, config, extended, for_decoder)
-        self.direct_path = DirectPath(plan) if plan.offsets else None
+        self.direct_path = DirectPath(PathInputs.of(system, plan)) if plan.offsets else None
 
-    def with_direct_weights(
-        self,
-        weights: Float[np.ndarray, "features free"],
-        short: Float[np.ndarray, "short_features free"] | None,
-    ) -> Network:
+    def with_direct_path(self, start: Start) -> Network:
         """The same network with these weights of its direct path."""
-        changed = eqx.tree_at(lambda n: n.direct_path.direct, self, parameter(weights))
-        if short is None:
-            return changed
-        return eqx.tree_at(lambda n: n.direct_path.direct_short, changed, parameter(short))
+        weights = [start.run, start.next] + ([] if start.short is None else [start.short])
+
+        def where(network: Network) -> list[Any]:
+            path = network.direct_path
+            assert path is not None
+            return [path.direct_run, path.direct_next, path.direct_short][: len(weights)]
+
+        return eqx.tree_at(where, self, [parameter(array) for array in weights])
 
     @property
     def dtype(self) -> jnp.dtype:

@@ -18,6 +18,7 @@ from physsm._errors import DataError, did_you_mean
 from physsm._values import Panel
 from physsm.data.scale import channel_moments, control_moments
 from physsm.nn.broadcast import on_last_axis
+from physsm.physics.program import run_program
 from physsm.physics.system import System
 
 Numbers = tuple[float, ...]
@@ -32,7 +33,8 @@ class Plan:
     `grounded[c]` is the state that channel c measures, or -1. `time_scale` is the unit of time
     inside the network, in the table's unit. `largest_gap` is in that unit. `offsets` are the rows
     that a direct path looks back at, counted from the last; without any there is no such path. It
-    uses the first `short` of them (0: all) where a series has not yet as many rows.
+    uses the first `short` of them (0: all) where a series has not yet as many rows. It is told of
+    the functions of controls that the equations name, less `term_shift`, by `term_scale`.
     """
 
     channels: tuple[str, ...]
@@ -51,6 +53,8 @@ class Plan:
     unknown_size: Numbers = ()
     offsets: tuple[int, ...] = ()
     short: int = 0
+    term_shift: Numbers = ()
+    term_scale: Numbers = ()
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Plan:
@@ -61,7 +65,8 @@ class Plan:
         }
         plan = cls(**fields)
         sizes = (plan.channel_scale, plan.control_scale, plan.state_scale, plan.extended_scale)
-        positive = [plan.time_scale, plan.largest_gap, *sum((*sizes, plan.unknown_size), ())]
+        sizes = (*sizes, plan.unknown_size, plan.term_scale)
+        positive = [plan.time_scale, plan.largest_gap, *sum(sizes, ())]
         if not all(0 < size < np.inf for size in positive):
             raise ValueError("a scale is not a positive number")
         if not all(0 <= offset <= _FURTHEST for offset in plan.offsets):
@@ -122,6 +127,7 @@ def physics_plan(plan: Plan, system: System, panel: Panel, ground_states: bool) 
             hint="name the columns of all controls, for example --controls "
             + ",".join(system.controls),
         )
+    plan = replace(plan, **_term_scales(system, plan, panel))
     if not ground_states:
         return replace(plan, **_free_scales(system))
     if unmeasured := [name for name in system.observed if name not in plan.channels]:
@@ -158,6 +164,20 @@ def _free_scales(system: System) -> dict[str, Numbers]:
         "extended_scale": (1.0,) * len(system.names),
         "unknown_size": (1.0,) * len(system.unknowns),
     }
+
+
+def _term_scales(system: System, plan: Plan, panel: Panel) -> dict[str, Numbers]:
+    """Mean and scale of the functions of controls, unless one has no value somewhere."""
+    if not system.control_functions.outputs:
+        return {}
+    used = [plan.controls.index(name) for name in system.controls]
+    with np.errstate(all="ignore"):
+        columns = run_program(system.control_functions, [panel.controls[..., i] for i in used], np)
+    values = replace(panel, controls=np.stack(columns, -1))
+    shift, scale = control_moments(values)
+    if not np.isfinite([shift, scale]).all():
+        return {}
+    return {"term_shift": _numbers(shift), "term_scale": _numbers(scale)}
 
 
 def _numbers(array: np.ndarray) -> Numbers:
