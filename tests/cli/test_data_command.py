@@ -158,6 +158,7 @@ def test_get_again_fetches_only_what_is_lacking(toy, mirror, tmp_path):
         "folder": str(tmp_path / "data" / "toy"),
         "fetched": 1,
         "here_before": 1,
+        "folders_before": [str(tmp_path / "data" / "toy")],
         "without_address": [],
     }
 

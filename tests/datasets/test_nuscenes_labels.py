@@ -127,7 +127,7 @@ def test_wrong_files_are_refused(tmp_path):
             read_labels(folder_with(other, good, name))
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(DataError, match="there is no train"):
+    with pytest.raises(DataError, match="there is no scene, such as train"):
         read_labels(empty)
     twice = {"train/scene-0001.txt": good.encode(), "val/scene-0001.txt": good.encode()}
     with pytest.raises(DataError, match="twice"):

@@ -55,7 +55,6 @@ def get(
     from physsm.cli.data_tables import fetched_row
     from physsm.cli.download_bar import download_bar
     from physsm.datasets._fetch import fetch_source
-    from physsm.datasets._sources import places
 
     sources = _sources(name)
     rows: list[dict[str, Any]] = []
@@ -65,7 +64,7 @@ def get(
                 _show_terms(source)
             with download_bar(source.name) as report:
                 result = fetch_source(source, data_dir, report=report)
-            row = fetched_row(source, result, places(data_dir)[0])
+            row = fetched_row(source, result, data_dir)
             rows.append(row)
             if not json:
                 _show_result(row)
@@ -244,6 +243,8 @@ def _show_terms(source: Source) -> None:
 
 def _show_result(row: dict[str, Any]) -> None:
     before = f"{row['here_before']} here before"
+    if row["folders_before"]:
+        before += f", in {', '.join(row['folders_before'])}"
     if row["fetched"]:
         files = "1 file" if row["fetched"] == 1 else f"{row['fetched']} files"
         show_plain(f"  {files} fetched into {row['folder']}, {before}")

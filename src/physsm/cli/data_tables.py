@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from physsm.data.describe import Description
     from physsm.datasets._dataset import Dataset, Split
     from physsm.datasets._fetch import Fetched
-    from physsm.datasets._sources import Source
+    from physsm.datasets._sources import File, Source
 
 _MOST_COLUMNS = 24  # of a description that are shown
 
@@ -33,20 +33,11 @@ def size(count: int) -> str:
 
 def dataset_row(dataset: Dataset, data_dir: Path | None) -> dict[str, Any]:
     """What `physsm data list` says of a data set. Files that no protocol reads do not count."""
-    from physsm.datasets._sources import places, present, read_source
+    from physsm.datasets._sources import read_source
 
     sources = [read_source(name) for name in dataset.sources]
-    files = here = 0
-    folders: dict[str, None] = {}
-    for source in sources:
-        found = present(source, data_dir)
-        for file in source.needed:
-            files += 1
-            if file.path in found:
-                here += 1
-                inside = found[file.path]
-                place = next(p for p in places(data_dir) if inside.is_relative_to(p / source.name))
-                folders[str(place / source.name)] = None
+    files = [file for source in sources for file in source.needed]
+    here = [folder for source in sources for folder in _folders(source, source.needed, data_dir)]
     return {
         "name": dataset.name,
         "summary": dataset.summary,
@@ -54,11 +45,20 @@ def dataset_row(dataset: Dataset, data_dir: Path | None) -> dict[str, Any]:
         "protocols": list(dataset.protocols),
         "sources": [source.name for source in sources],
         "licences": list(dict.fromkeys(source.licence for source in sources)),
-        "bytes": sum(file.bytes for source in sources for file in source.needed),
-        "files": files,
-        "files_here": here,
-        "folders": list(folders),
+        "bytes": sum(file.bytes for file in files),
+        "files": len(files),
+        "files_here": len(here),
+        "folders": list(dict.fromkeys(here)),
     }
+
+
+def _folders(source: Source, files: Iterable[File], data_dir: Path | None) -> list[str]:
+    """The folder of the source that has each of some files, of those that are here."""
+    from physsm.datasets._sources import places, present
+
+    found, folders = present(source, data_dir), [p / source.name for p in places(data_dir)]
+    inside = [found[file.path] for file in files if file.path in found]
+    return [str(next(f for f in folders if path.is_relative_to(f))) for path in inside]
 
 
 def dataset_table(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
@@ -85,15 +85,18 @@ def dataset_table(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     return Group(table, *folders)
 
 
-def fetched_row(source: Source, result: Fetched, place: Path) -> dict[str, Any]:
+def fetched_row(source: Source, result: Fetched, data_dir: Path | None) -> dict[str, Any]:
     """What became of a download."""
+    from physsm.datasets._sources import places
+
     return {
         "source": source.name,
         "licence": source.licence,
         "terms": source.terms,
-        "folder": str(place / source.name),
+        "folder": str(places(data_dir)[0] / source.name),
         "fetched": len(result.fetched),
         "here_before": len(result.before),
+        "folders_before": list(dict.fromkeys(_folders(source, result.before, data_dir))),
         "without_address": [
             {"path": file.path, "how": file.how, "optional": file.optional}
             for file in result.without_address

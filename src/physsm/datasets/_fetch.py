@@ -200,11 +200,7 @@ def _complete(
         raise _PassingError(f"the rest from {address} is of another file", from_start=True)
     stream.truncate(0)
     expected = " or ".join(file.sha256)
-    raise DataError(
-        f"{address} is not the file {file.path} that was expected: its sha256 is {found}, and not "
-        f"{expected}",
-        hint="it was not kept: the server may have answered with something else",
-    )
+    raise _other_file(file, address, f"its sha256 is {found}, and not {expected}")
 
 
 def _download(
@@ -226,11 +222,7 @@ def _download(
             done += len(chunk)
             if done > file.bytes:
                 stream.truncate(0)
-                raise DataError(
-                    f"{address} is not the file {file.path} that was expected: it is longer than "
-                    f"{file.bytes} bytes",
-                    hint="it was not kept: the server may have answered with something else",
-                )
+                raise _other_file(file, address, f"it is longer than {file.bytes} bytes")
             stream.write(chunk)
             report(done)
         if response.length:  # what the server announced and did not send
@@ -238,6 +230,13 @@ def _download(
                 f"{address} broke off after {done} of {done + response.length} bytes"
             )
     return start
+
+
+def _other_file(file: File, address: str, why: str) -> DataError:
+    return DataError(
+        f"{address} is not the file {file.path} that was expected: {why}",
+        hint="it was not kept: the server may have answered with something else",
+    )
 
 
 def _continues(response: Any, start: int) -> bool:

@@ -25,6 +25,7 @@ from physsm.datasets._nuscenes_scene import (
     Tracks,
     forward_difference,
     interpolated,
+    without_jumps,
 )
 from physsm.datasets._tar_archive import tar_members
 
@@ -83,7 +84,7 @@ class LabelTable:
         known = dense(np.ones(len(agent), bool))
         x, valid = interpolated(dense(self.position[rows, 0]), known)
         y, _ = interpolated(dense(self.position[rows, 1]), known)
-        heading, _ = interpolated(_turned(dense(self.heading[rows]), known), known)
+        heading, _ = interpolated(without_jumps(dense(self.heading[rows]), known), known)
         position = np.stack([x, y], axis=-1)
         targets = np.zeros(valid.shape, bool)
         targets[:, ::PER_KEYFRAME] = dense(self.challenge[rows])
@@ -102,14 +103,6 @@ class LabelTable:
             ),
             targets=targets,
         )
-
-
-def _turned(
-    heading: Float[np.ndarray, "agents keyframes"], known: Bool[np.ndarray, "agents keyframes"]
-) -> Float[np.ndarray, "agents keyframes"]:
-    """Headings that differ by less than half a turn between neighbouring keyframes."""
-    latest = np.maximum.accumulate(np.where(known, np.arange(known.shape[1]), 0), axis=1)
-    return np.unwrap(np.take_along_axis(heading, latest, axis=1), axis=1)
 
 
 def label_files(path: Path) -> Iterator[tuple[str, bytes]]:

@@ -15,6 +15,7 @@ from scipy.spatial import KDTree
 
 from physsm._errors import DataError
 from physsm.datasets._nuscenes_scene import Polyline
+from physsm.datasets._nuscenes_windows import into_frame
 
 SPACING: Final = 0.5  # m between points
 POINTS: Final = 30  # of a piece
@@ -73,14 +74,12 @@ class VectorMap:
         Points count within 100 m along and across of the point 30 m ahead; pieces are ordered by
         the distance from there to the mean of those points.
         """
-        along = np.array([np.cos(heading), np.sin(heading)])
-        centre = origin + AHEAD * along
+        centre = origin + AHEAD * np.array([np.cos(heading), np.sin(heading)])
         # A piece reaches at most half its length beyond its middle.
         radius = np.sqrt(2) * REACH + POINTS * SPACING
         found = self._tree.query_ball_point(centre, radius) if self._tree else []
         chosen = np.sort(np.asarray(found, int))
-        shifted = self.points[chosen] - origin
-        turned = shifted @ np.stack([along, [-along[1], along[0]]], axis=1)
+        turned = into_frame(self.points[chosen][None], origin[None], np.array([heading]))[0]
         from_centre = turned - [AHEAD, 0.0]
         valid = self.valid[chosen] & (np.abs(from_centre) <= REACH).all(axis=-1)
         number = valid.sum(axis=1)

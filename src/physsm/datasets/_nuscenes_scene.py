@@ -40,9 +40,7 @@ class Tracks:
     @property
     def unwrapped(self) -> Float[np.ndarray, "agents steps"]:
         """The heading without jumps by a full turn, also across steps that are not valid."""
-        steps = np.where(self.valid, np.arange(self.valid.shape[1]), 0)
-        latest = np.maximum.accumulate(steps, axis=1)
-        return np.unwrap(np.take_along_axis(self.heading, latest, axis=1), axis=1)
+        return without_jumps(self.heading, self.valid)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +56,14 @@ class Scene:
     tracks: Tracks
     targets: Bool[np.ndarray, "agents steps"]
     polylines: tuple[Polyline, ...] = ()
+
+
+def without_jumps(
+    heading: Float[np.ndarray, "agents steps"], valid: Bool[np.ndarray, "agents steps"]
+) -> Float[np.ndarray, "agents steps"]:
+    """Headings that differ by less than half a turn from the last valid one before."""
+    latest = np.maximum.accumulate(np.where(valid, np.arange(valid.shape[1]), 0), axis=1)
+    return np.unwrap(np.take_along_axis(heading, latest, axis=1), axis=1)
 
 
 def interpolated(

@@ -10,7 +10,12 @@ from jaxtyping import Float
 
 from physsm._errors import DataError
 from physsm.datasets._nuscenes_recordings import LabelRecordings, Recordings
-from physsm.datasets._nuscenes_windows import NOW, find_windows, window_rows
+from physsm.datasets._nuscenes_windows import (
+    NOW,
+    find_windows,
+    into_frame,
+    window_rows,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +48,7 @@ def view_scene(name: str, track: str | None, data_dir: str | Path | None = None)
         tracks.position, tracks.valid, everyone, np.full(len(everyone), now)
     )
     origin, heading = tracks.position[agent, now], float(tracks.heading[agent, now])
-    along = np.array([np.cos(heading), np.sin(heading)])
-    turned = (position - origin) @ np.stack([along, [-along[1], along[0]]], axis=1)
+    turned = into_frame(position[None], origin[None], np.array([heading]))[0]
     turned = np.where(valid[..., None], turned, np.nan)
     others = [turned[i] for i in everyone if i != agent and valid[i].any()]
     return SceneView(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, TypeVar, final
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast, final
 
 import numpy as np
 from jaxtyping import Float
@@ -82,6 +82,10 @@ class AbstractClassical(AbstractFitted):
         spread[origins.series, origins.row + 1] = found.spread[:, 0]
         return Prediction(mean, spread)
 
+    def describe(self) -> dict[str, Any]:
+        """What the model chose; nothing by default."""
+        return {}
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Statistics of the training part, and the errors by lead."""
         return {
@@ -148,6 +152,12 @@ class ClassicalForecaster(AbstractForecaster):
     def create(cls: type[F], system: System | None, settings: Mapping[str, Any]) -> F:
         """A forecaster from settings."""
         return cls(system, read_config(cls.Config, settings, cls.name))
+
+    def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> AbstractClassical:
+        """Measure the errors, for the intervals; models that learn more do it themselves."""
+        parts = training_parts(train, validation, self.system, self.config.horizon, seed)
+        fitted = cast(type[AbstractClassical], self.Fitted)(**common_fields(parts.train))
+        return with_intervals(fitted, parts.train, fitted.check(parts.validation), parts.horizon)
 
 
 C = TypeVar("C", bound=AbstractClassical)

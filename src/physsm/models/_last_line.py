@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from physsm.models._past import Points
+from physsm._values import Panel
+from physsm.models._past import Origins, Points, channel_points
 
 
 class LastLine(NamedTuple):
@@ -19,6 +21,27 @@ class LastLine(NamedTuple):
     time: Float[np.ndarray, " origins"]
     level: Float[np.ndarray, " origins"]
     slope: Float[np.ndarray, " origins"]
+
+
+def continued(
+    panel: Panel,
+    origins: Origins,
+    points: Sequence[int],
+    otherwise: Float[np.ndarray, " channels"],
+    reach: Callable[[int, np.ndarray], np.ndarray],
+) -> Float[np.ndarray, "origins steps channels"]:
+    """Forecasts level + slope * reach(channel, time since the last point), by the line through the
+    last `points` of each channel; `otherwise` where it has none.
+    """
+    mean = np.tile(otherwise, (*origins.times.shape, 1))
+    for channel, most in enumerate(points):
+        found = channel_points(panel, channel, origins)
+        if len(found.times):
+            line = last_line(found, most)
+            ahead = reach(channel, origins.times - line.time[:, None])
+            there = line.level[:, None] + line.slope[:, None] * ahead
+            mean[..., channel] = np.where(found.exists[:, None], there, mean[..., channel])
+    return mean
 
 
 class LastPoints(NamedTuple):

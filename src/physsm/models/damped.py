@@ -28,8 +28,8 @@ from physsm.models._classical import (
     training_parts,
     with_intervals,
 )
-from physsm.models._last_line import last_line
-from physsm.models._past import Origins, channel_points
+from physsm.models._last_line import continued
+from physsm.models._past import Origins
 from physsm.models._stored import Stored
 
 _CHOICE_ORIGINS = 400  # forecasts that decide about points and damping
@@ -66,16 +66,11 @@ class FittedDamped(AbstractClassical):
     dampings: tuple[float, ...]
 
     def _mean(self, panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
-        mean = np.empty((*origins.times.shape, len(panel.channels)))
-        for channel, (most, damping) in enumerate(zip(self.points, self.dampings, strict=True)):
-            points = channel_points(panel, channel, origins)
-            mean[..., channel] = self.usual.mean[channel]
-            if len(points.times):
-                line, tau = last_line(points, most), damping * self.interface.median_gap
-                reach = -tau * np.expm1(-(origins.times - line.time[:, None]) / tau)
-                there = line.level[:, None] + line.slope[:, None] * reach
-                mean[..., channel] = np.where(points.exists[:, None], there, mean[..., channel])
-        return mean
+        def reach(channel: int, ahead: np.ndarray) -> np.ndarray:
+            tau = self.dampings[channel] * self.interface.median_gap
+            return -tau * np.expm1(-ahead / tau)
+
+        return continued(panel, origins, self.points, self.usual.mean, reach)
 
     def describe(self) -> dict[str, Any]:
         """What was chosen for each channel."""

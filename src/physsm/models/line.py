@@ -19,8 +19,8 @@ from physsm.models._classical import (
     training_parts,
     with_intervals,
 )
-from physsm.models._last_line import last_line
-from physsm.models._past import Origins, channel_points
+from physsm.models._last_line import continued
+from physsm.models._past import Origins
 from physsm.models._stored import Stored
 
 _CHOICE_ORIGINS = 400  # forecasts that decide how many points are used
@@ -50,16 +50,7 @@ class FittedLine(AbstractClassical):
     points: tuple[int, ...]
 
     def _mean(self, panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
-        mean = np.empty((*origins.times.shape, len(panel.channels)))
-        for channel, most in enumerate(self.points):
-            points = channel_points(panel, channel, origins)
-            mean[..., channel] = self.usual.mean[channel]
-            if len(points.times):
-                line = last_line(points, most)
-                ahead = origins.times - line.time[:, None]
-                there = line.level[:, None] + line.slope[:, None] * ahead
-                mean[..., channel] = np.where(points.exists[:, None], there, mean[..., channel])
-        return mean
+        return continued(panel, origins, self.points, self.usual.mean, lambda _, ahead: ahead)
 
     def describe(self) -> dict[str, Any]:
         """The chosen numbers of points."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 from jaxtyping import Float
@@ -15,9 +15,6 @@ from physsm.models._classical import (
     AbstractClassical,
     ClassicalForecaster,
     HorizonConfig,
-    common_fields,
-    training_parts,
-    with_intervals,
 )
 from physsm.models._past import Origins
 
@@ -32,10 +29,6 @@ class FittedMean(AbstractClassical):
     def _mean(self, panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
         return np.tile(self.usual.mean, (*origins.times.shape, 1))
 
-    def describe(self) -> dict[str, Any]:
-        """It has no settings of its own."""
-        return {}
-
 
 @final
 class Mean(ClassicalForecaster):
@@ -46,12 +39,6 @@ class Mean(ClassicalForecaster):
     looks_back: ClassVar[bool] = False
     Config: ClassVar[type[BaseModel]] = HorizonConfig
     Fitted: ClassVar[type[AbstractFitted]] = FittedMean
-
-    def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> FittedMean:
-        """Measure the errors, for the intervals."""
-        parts = training_parts(train, validation, self.system, self.config.horizon, seed)
-        fitted = FittedMean(**common_fields(parts.train))
-        return with_intervals(fitted, parts.train, fitted.check(parts.validation), parts.horizon)
 
 
 MODEL = Mean

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 from jaxtyping import Float
@@ -15,9 +15,6 @@ from physsm.models._classical import (
     AbstractClassical,
     ClassicalForecaster,
     HorizonConfig,
-    common_fields,
-    training_parts,
-    with_intervals,
 )
 from physsm.models._past import Origins, channel_points
 
@@ -37,10 +34,6 @@ class FittedRepeatLast(AbstractClassical):
             values[known, channel] = points.values[points.last[known]]
         return np.repeat(values[:, None], origins.times.shape[1], axis=1)
 
-    def describe(self) -> dict[str, Any]:
-        """It has no settings of its own."""
-        return {}
-
 
 @final
 class RepeatLast(ClassicalForecaster):
@@ -50,12 +43,6 @@ class RepeatLast(ClassicalForecaster):
     controls: ClassVar[bool] = False
     Config: ClassVar[type[BaseModel]] = HorizonConfig
     Fitted: ClassVar[type[AbstractFitted]] = FittedRepeatLast
-
-    def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> FittedRepeatLast:
-        """Measure the errors, for the intervals."""
-        parts = training_parts(train, validation, self.system, self.config.horizon, seed)
-        fitted = FittedRepeatLast(**common_fields(parts.train))
-        return with_intervals(fitted, parts.train, fitted.check(parts.validation), parts.horizon)
 
 
 MODEL = RepeatLast
