@@ -95,18 +95,21 @@ def heading(column: str) -> str:
 
 def number(value: float) -> str:
     """Three or four figures, as a table shows them."""
-    if not math.isfinite(value):
-        return "–"
+    return format(value, _figures(value)) if math.isfinite(value) else "–"
+
+
+def _figures(value: float) -> str:
     if value != 0 and abs(value) < 0.001:
-        return f"{value:.1e}"
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+        return ".1e"
+    return ".3f" if abs(value) < 10 else ".1f"
 
 
 def cell_text(cell: Cell | None) -> str:
-    """The mean with its spread."""
+    """The mean with its spread, in the figures of the mean."""
     if cell is None:
         return "–"
-    spread = f" ± {number(cell.spread)}" if cell.spread else ""
+    is_known = cell.spread and math.isfinite(cell.mean) and math.isfinite(cell.spread)
+    spread = f" ± {format(cell.spread, _figures(cell.mean))}" if is_known else ""
     return number(cell.mean) + spread
 
 
