@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from jaxtyping import Float
 
 from physsm._values import Panel
+
+_CELLS = 100_000  # that are looked at together
 
 Moments = tuple[Float[np.ndarray, " columns"], Float[np.ndarray, " columns"]]
 
 
 def channel_moments(panel: Panel) -> Moments:
     """Mean and scale of each channel over its measurements; the scale is never zero."""
-    observed = panel.observed
-    values = np.where(observed, panel.values, 0)
-    count = np.maximum(observed.sum((0, 1)), 1)
-    mean = values.sum((0, 1)) / count
-    spread = np.sqrt((np.where(observed, values - mean, 0) ** 2).sum((0, 1)) / count)
-    return mean, _positive(spread, mean)
+    blocks = [panel.values[some] for some in _blocks(panel.values)]
+    count = np.maximum(sum((~np.isnan(block)).sum((0, 1)) for block in blocks), 1)
+    mean = sum(np.nansum(block, (0, 1), float) for block in blocks) / count
+    squares = sum(np.nansum((block - mean) ** 2, (0, 1), float) for block in blocks)
+    return mean, _positive(np.sqrt(squares / count), mean)
 
 
 def control_moments(panel: Panel) -> Moments:
@@ -27,6 +30,12 @@ def control_moments(panel: Panel) -> Moments:
     mean = (panel.controls * valid).sum((0, 1)) / rows
     spread = np.sqrt((((panel.controls - mean) * valid) ** 2).sum((0, 1)) / rows)
     return mean, _positive(spread, mean)
+
+
+def _blocks(table: np.ndarray) -> Iterator[slice]:
+    """Some series at a time: what is computed of a panel on the way stays smaller than it is."""
+    together = max(1, _CELLS // max(1, table[:1].size))
+    yield from (slice(first, first + together) for first in range(0, max(len(table), 1), together))
 
 
 def _positive(spread: np.ndarray, mean: np.ndarray) -> np.ndarray:

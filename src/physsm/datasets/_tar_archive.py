@@ -1,4 +1,4 @@
-"""Members of a .tar.xz archive, read in memory: nothing is unpacked to disk."""
+"""Members of a .tar.xz archive, unpacked one after the other: nothing is written to disk."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import lzma
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from physsm._errors import DataError
 
 _LARGEST = 1 << 28  # bytes, unpacked; those that are published have 15 and 22 MB
 _DICTIONARY = 1 << 27  # bytes of working memory; xz -9 needs 65 MB
+_CHUNK = 1 << 16
 
 
 def tar_members(path: Path, suffix: str) -> Iterator[tuple[str, bytes]]:
@@ -20,32 +22,57 @@ def tar_members(path: Path, suffix: str) -> Iterator[tuple[str, bytes]]:
     Names are only labels: a member called ../../x is as harmless as any other.
     """
     try:
-        with tarfile.open(fileobj=io.BytesIO(_unpacked(path)), mode="r:") as archive:
-            for member in archive:
-                # A sparse member may claim any size: what it leaves out is filled with zeros.
-                if member.issparse():
-                    raise tarfile.ReadError("a member is sparse")
-                if member.isreg() and member.name.endswith(suffix):
-                    stream = archive.extractfile(member)
-                    content = stream.read() if stream else b""
-                    if len(content) != member.size:
-                        raise tarfile.ReadError("a member is cut off")
-                    yield member.name, content
-    except (tarfile.TarError, OSError, ValueError, EOFError) as error:
+        with path.open("rb") as packed:
+            unpacked = io.BufferedReader(_Unpacked(packed))
+            with tarfile.open(fileobj=unpacked, mode="r|") as archive:
+                yield from _members(archive, suffix)
+            while unpacked.read(_CHUNK):  # to the end, where the checksum is
+                pass
+    except (tarfile.TarError, lzma.LZMAError, OSError, ValueError, EOFError, MemoryError) as error:
         raise _damaged(path, error) from None
 
 
-def _unpacked(path: Path) -> bytes:
-    try:
-        reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_DICTIONARY)
-        content = reader.decompress(path.read_bytes(), max_length=_LARGEST)
-    except (lzma.LZMAError, OSError, EOFError, MemoryError) as error:
-        raise _damaged(path, error) from None
-    if not reader.eof:
-        cut = len(content) < _LARGEST
-        reason = "it ends too early" if cut else f"it unpacks to more than {_LARGEST} bytes"
-        raise _damaged(path, reason)
-    return content
+def _members(archive: tarfile.TarFile, suffix: str) -> Iterator[tuple[str, bytes]]:
+    for member in archive:
+        # A sparse member may claim any size: what it leaves out is filled with zeros.
+        if member.issparse():
+            raise tarfile.ReadError("a member is sparse")
+        if member.isreg() and member.name.endswith(suffix):
+            stream = archive.extractfile(member)
+            content = stream.read() if stream else b""
+            if len(content) != member.size:
+                raise tarfile.ReadError("a member is cut off")
+            yield member.name, content
+
+
+class _Unpacked(io.RawIOBase):
+    """The unpacked bytes of an .xz file. `lzma.open` would take as much working memory as the file
+    asks for.
+    """
+
+    def __init__(self, packed: BinaryIO):
+        super().__init__()
+        self._packed, self._count = packed, 0
+        self._reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_DICTIONARY)
+
+    def readable(self) -> bool:
+        """It can only be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the front of a buffer; 0 at the end."""
+        while not self._reader.eof:
+            given = self._packed.read(_CHUNK) if self._reader.needs_input else b""
+            if self._reader.needs_input and not given:
+                raise EOFError("it ends too early")
+            found = self._reader.decompress(given, max_length=len(buffer))
+            self._count += len(found)
+            if self._count > _LARGEST:
+                raise ValueError(f"it unpacks to more than {_LARGEST} bytes")
+            if found:
+                buffer[: len(found)] = found
+                return len(found)
+        return 0
 
 
 def _damaged(path: Path, reason: object) -> DataError:

@@ -8,7 +8,7 @@ arms. A model sees 801 rows, about 0.8 s, and forecasts 200.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, get_args
 
@@ -187,11 +187,15 @@ def _scale_over_windows(part: Part) -> Float[np.ndarray, " channels"]:
     count = np.zeros((len(part.panel), part.panel.times.shape[1] + 1))
     np.add.at(count, (part.windows.series, part.windows.start), 1)
     np.add.at(count, (part.windows.series, part.windows.stop), -1)
-    weight = count.cumsum(1)[:, :-1, None] * part.panel.observed
-    values = np.nan_to_num(part.panel.values)
-    total = weight.sum((0, 1))
-    mean = (weight * values).sum((0, 1)) / total
-    return np.sqrt((weight * (values - mean) ** 2).sum((0, 1)) / total)
+    times_used = count.cumsum(1)[:, :-1, None]
+
+    def total(term: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        flights = zip(times_used, part.panel.values, strict=True)
+        return np.sum([np.nansum(used * term(values), 0) for used, values in flights], 0)
+
+    number = total(lambda values: values * 0 + 1)
+    mean = total(lambda values: values) / number
+    return np.sqrt(total(lambda values: (values - mean) ** 2) / number)
 
 
 def _check(stride: int, slopes: str) -> None:
