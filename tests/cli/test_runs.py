@@ -14,8 +14,6 @@ import pytest
 
 from physsm.benchmark.evaluate import CLASSICAL
 
-pytestmark = pytest.mark.xdist_group("runs")  # one fit serves them all
-
 COMMAND = [sys.executable, "-c", "from physsm.cli.main import run; run()"]
 CONFIG = """\
 context = 12

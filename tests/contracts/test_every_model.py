@@ -21,11 +21,7 @@ from physsm.models._base import AbstractFitted, AbstractForecaster
 from physsm.models._store import load
 from tests.models.toy import as_frame, recordings, toy_panel
 
-# The tests of one model run in one process, which trains it once for all of them.
-pytestmark = pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in names_in("models")],
-)
+pytestmark = pytest.mark.parametrize("name", names_in("models"))
 
 FREE = """# damped oscillator without a force
 x' = v

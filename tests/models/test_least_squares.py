@@ -15,8 +15,6 @@ from physsm.models._steps import steps_between
 from physsm.models.least_squares import MODEL
 from tests.models.toy import STIFFNESS, toy_panel
 
-pytestmark = pytest.mark.xdist_group("least_squares_fits")  # one fit serves them all
-
 SIR = System.load("sir_conserving")
 PENDULUM = System.parse("""theta' = omega
 omega' = -?gravity*sin(theta) - ?friction*omega + ?gain*torque

@@ -19,8 +19,6 @@ from physsm.models.phy_ssm.path_inputs import PathInputs
 from physsm.models.phy_ssm.plan import Plan, data_plan, physics_plan
 from physsm.models.phy_ssm.values import Observations
 
-pytestmark = pytest.mark.xdist_group("direct")  # one fit serves them all
-
 # A hidden spring; what is measured are two mixtures of its states, so that no channel is a state.
 HIDDEN = "control push\nz' = w\nw' = -?k*z - ?c*w + push\nunknown ?k, ?c constant"
 

@@ -13,8 +13,6 @@ from physsm.physics.system import System
 from tests.models.phy_ssm.make import small_panel_settings
 from tests.models.phy_ssm.test_assimilate import joint_condition, linear_system
 
-pytestmark = pytest.mark.xdist_group("smooth")  # one fit serves them all
-
 
 def test_equals_the_joint_gaussian():
     F, noise, m0, P0, measured, precision = linear_system()

@@ -9,8 +9,6 @@ import physsm
 from physsm._errors import RunError
 from tests.models.phy_ssm.make import random_panel, small_panel_settings
 
-pytestmark = pytest.mark.xdist_group("stored")  # one fit serves them all
-
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
