@@ -42,11 +42,16 @@ _BLOCK = 128  # windows forecast at once
 _SMOOTH = 5  # points: those of a line between two keyframes of a recorded track
 
 
-def fit_classical(train: Panel, validation: Panel, seed: int) -> dict[str, AbstractFitted]:
-    """The rows that stand beside every model."""
+def fit_classical(
+    train: Panel, validation: Panel, seed: int, horizon: int | None = None
+) -> dict[str, AbstractFitted]:
+    """The rows that stand beside every model; `horizon` is what their choices and intervals are
+    for, by default their own.
+    """
+    rows = {name: find("models", name, "MODEL") for name in CLASSICAL}
     return {
-        name: find("models", name, "MODEL").create(None, {}).fit(train, validation, seed=seed)
-        for name in CLASSICAL
+        name: row.create(None, {"horizon": horizon}).fit(train, validation, seed=seed)
+        for name, row in rows.items()
     }
 
 

@@ -28,7 +28,10 @@ def title(sheet: Sheet) -> str:
 def explanation(sheet: Sheet) -> str:
     """The unit of the errors, and what a reader must know."""
     seeds = max(line.seeds for line in sheet.lines)
-    spread = f" Mean ± standard deviation of {seeds} seeds." if seeds > 1 else ""
+    spread = ""
+    if seeds > 1:
+        others = "" if all(line.seeds == seeds for line in sheet.lines) else "; others have one run"
+        spread = f" Mean ± standard deviation of {seeds} seeds{others}."
     notes = "".join(f" {note}" for note in sheet.notes)
     return f"Errors are in units of {sheet.unit_of_errors}.{spread}{notes}"
 
@@ -79,4 +82,9 @@ def _latex_sheet(sheet: Sheet) -> str:
 
 def _latex_row(cells: Sequence[str]) -> str:
     escaped = (re.sub(r"([_%&#])", r"\\\1", cell).replace("±", "$\\pm$") for cell in cells)
+    escaped = (re.sub(r"(\d)e([+-]\d+)", _power_of_ten, cell) for cell in escaped)
     return " & ".join(cell.replace("–", "--") for cell in escaped) + r" \\"
+
+
+def _power_of_ten(match: re.Match[str]) -> str:
+    return f"{match[1]}$\\cdot 10^{{{int(match[2])}}}$"

@@ -17,10 +17,12 @@ from typing import Any
 from physsm._errors import ConfigError, DataError, RunError
 from physsm._registry import find
 from physsm._values import Panel
-from physsm.benchmark.evaluate import CLASSICAL, Score, evaluate, fit_classical
+from physsm.benchmark.evaluate import CLASSICAL, Score, evaluate, fit_classical, score_all
 from physsm.benchmark.story import fingerprint, make_story, plain
+from physsm.benchmark.trial import validation_trial
 from physsm.data.split import default_split
 from physsm.data.window import Sizes
+from physsm.datasets._dataset import Split
 from physsm.models._base import AbstractFitted
 from physsm.models._store import load, save_model
 from physsm.physics.system import System
@@ -58,34 +60,61 @@ def fit_run(
     folder: Path,
     *,
     title: str,
-    validation: Panel | None = None,
+    split: Split | None = None,
     resume: bool = False,
     report: Report = lambda _: None,
 ) -> Run:
     """Fit, compare with the classical rows on the validation part, and keep everything.
 
-    Without `validation`, some series are set aside for it.
+    Without a `split`, of which `panel` is the training part, some series are set aside for
+    validation.
     """
     system = None if request.physics is None else System.parse(request.physics)
-    forecaster = find("models", request.model, "MODEL").create(system, request.settings)
-    sizes = forecaster.sizes(panel)
-    train = panel
-    if validation is None:
-        train, validation = default_split(panel, request.seed, sizes.context + sizes.horizon)
+    kind, settings = find("models", request.model, "MODEL"), dict(request.settings)
+    if split is not None and not kind.trains:  # what its choices and intervals are for
+        settings.setdefault("horizon", split.sizes.horizon)
+    forecaster = kind.create(system, settings)
+    own = forecaster.sizes(panel)
+    if split is None:
+        train, validation = default_split(panel, request.seed, own.context + own.horizon)
+    else:
+        train, validation = panel, split.validation.panel
     _claim(folder, request, panel, resume)
     if resume and (finished := _finished(folder)) is not None:
         return finished
-    settings: dict[str, Any] = {"seed": request.seed}
+    how: dict[str, Any] = {"seed": request.seed}
     if forecaster.trains:
-        settings |= {"folder": folder / "checkpoints", "resume": resume, "report": report}
+        how |= {"folder": folder / "checkpoints", "resume": resume, "report": report}
     try:
-        fitted = forecaster.fit(train, validation, **settings)
+        fitted = forecaster.fit(train, validation, **how)
     except (DataError, ConfigError):
         if not resume:
             _release(folder)
         raise
-    classical = fit_classical(train, validation, request.seed)
-    return _keep(request, title, folder, fitted, classical, validation, sizes, panel)
+    if split is None:
+        classical = fit_classical(train, validation, request.seed)
+        scores = evaluate(fitted, classical, validation, own)
+    else:
+        classical = fit_classical(train, validation, request.seed, split.sizes.horizon)
+        scores = score_all({fitted.name: fitted, **classical}, validation_trial(split))
+    sizes = own if split is None else split.sizes
+    settings = fitted.describe().get("config", settings)
+    used = {name: size for name, size in asdict(own).items() if settings.get(name, 0) is None}
+    story = make_story(
+        title,
+        fitted,
+        classical,
+        validation,
+        sizes,
+        scores,
+        {**settings, **used, "seed": request.seed},
+    )
+    extra = {"fingerprint": fingerprint(panel), "seed": request.seed}
+    _keep(folder, fitted, classical, story, extra)
+    note = read_json(folder / "run.json")
+    write_json(folder / "run.json", {**note, "sizes": plain(vars(sizes))})
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    return Run(folder, fitted, scores, story)
 
 
 def load_classical(folder: Path) -> dict[str, AbstractFitted]:
@@ -184,37 +213,17 @@ def _release(folder: Path) -> None:
 
 
 def _keep(
-    request: Request,
-    title: str,
     folder: Path,
     fitted: AbstractFitted,
-    classical: dict[str, AbstractFitted],
-    validation: Panel,
-    sizes: Sizes,
-    panel: Panel,
-) -> Run:
-    scores = evaluate(fitted, classical, validation, sizes)
-    settings = fitted.describe().get("config", dict(request.settings))
-    used = {name: size for name, size in asdict(sizes).items() if settings.get(name, 0) is None}
-    story = make_story(
-        title,
-        fitted,
-        classical,
-        validation,
-        sizes,
-        scores,
-        {**settings, **used, "seed": request.seed},
-    )
+    classical: Mapping[str, AbstractFitted],
+    story: Mapping[str, Any],
+    extra: dict[str, Any],
+) -> None:
     for name, row in classical.items():
         save_model(row, folder / "classical" / name)
-    extra = {"fingerprint": fingerprint(panel), "seed": request.seed}
     save_model(fitted, folder, extra)
     write_atomically(folder / "metrics.jsonl", _curve(fitted))
     write_json(folder / "evaluation.json", story)
-    note = read_json(folder / "run.json")
-    write_json(folder / "run.json", {**note, "sizes": plain(vars(sizes))})
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-    return Run(folder, fitted, scores, story)
 
 
 def _curve(fitted: AbstractFitted) -> bytes:

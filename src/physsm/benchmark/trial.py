@@ -13,6 +13,8 @@ from physsm._values import Panel, Query
 from physsm.data.window import Sizes, cut_windows, windows
 from physsm.datasets._dataset import Part, Split
 
+_VALIDATION_WINDOWS = 200
+
 
 @dataclass(frozen=True, eq=False)
 class Trial:
@@ -47,12 +49,22 @@ def panel_trial(panel: Panel, sizes: Sizes, unit: Float[np.ndarray, " channels"]
 def split_trial(split: Split, most: int | None = None) -> Trial:
     """The test windows of a split; of more than `most`, as many evenly chosen ones."""
     part = thinned(split.test, most)
+    trial = _part_trial(split, part)
+    if split.truth is None:
+        return trial
+    inside, _, target = cut_windows(split.truth, part.windows)
+    return replace(trial, inside=inside, target=target)
+
+
+def validation_trial(split: Split) -> Trial:
+    """Windows of the validation part: what was measured is all that is known of it."""
+    return _part_trial(split, thinned(split.validation, _VALIDATION_WINDOWS))
+
+
+def _part_trial(split: Split, part: Part) -> Trial:
     history, query, target = cut_windows(part.panel, part.windows)
-    inside = history
-    if split.truth is not None:
-        inside, _, target = cut_windows(split.truth, part.windows)
     return Trial(
-        history, query, target, inside, split.unit, split.debias, split.tracks, split.in_domain
+        history, query, target, history, split.unit, split.debias, split.tracks, split.in_domain
     )
 
 

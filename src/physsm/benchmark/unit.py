@@ -24,6 +24,7 @@ from physsm.benchmark.trial import split_trial
 from physsm.datasets._dataset import Dataset, Split
 from physsm.models._base import AbstractFitted
 from physsm.physics.system import System
+from physsm.training.checkpoint import read_json
 from physsm.training.loop import Progress
 
 _LIBRARIES = ("physsm", "jax", "jaxlib", "equinox", "diffrax", "optax", "numpy", "scoringrules")
@@ -41,6 +42,7 @@ def run_unit(
     """The result of a unit as plain values. A training is kept in `folder` while it runs, and goes
     on from there if it was stopped.
     """
+    before = _seconds_before(folder)
     began = time.perf_counter()
     split = make_split(unit, data_dir)
     loaded = time.perf_counter()
@@ -71,15 +73,21 @@ def run_unit(
             "commit": commit(),
             "seconds": {
                 "data": loaded - began,
-                "fit": fitted - loaded,
+                "fit": before + fitted - loaded,
                 "compile": training.progress.compile_seconds if training else 0.0,
                 "score": ended - fitted,
-                "all": ended - began,
+                "all": before + ended - began,
             },
             "peak_memory": peak_memory(),
             "machine": f"{platform.machine()}, {platform.system()}",
         }
     )
+
+
+def _seconds_before(folder: Path) -> float:
+    """How long a training has taken until it was stopped."""
+    path = folder / "position.json"
+    return float(read_json(path)["position"]["seconds"]) if path.exists() else 0.0
 
 
 def make_split(unit: Unit, data_dir: Path | None) -> Split:

@@ -133,17 +133,22 @@ def show_table(
     found, others = store.results(name, experiment)
     if others:
         show_error(f"{len(others)} results of other settings are left out: {others[0]} ...", "note")
-    _, asked = chosen_units(table, "cpu", None, None, None)
-    lacking = sum(not store.has(unit) for unit in asked)
-    if found and lacking:
-        show_error(
-            f"{lacking} of {len(asked)} units of this table have no result yet: physsm bench run "
-            f"{table} makes them",
-            "note",
-        )
+    for budget in sorted({result["budget"] for result in found}):
+        _, asked = chosen_units(table, budget, None, None, None)
+        lacking = [unit.name for unit in asked if not store.has(unit)]
+        how = table if budget == "cpu" else f"{table} --budget {budget}"
+        if lacking:
+            show_error(
+                f"{len(lacking)} of {len(asked)} units of this table have no result yet, such as "
+                f"{lacking[0]}: physsm bench run {how} makes them",
+                "note",
+            )
     sheets = summarise(found)
     if not sheets:
-        raise RunError(f"{store.folder} has no results: physsm bench run {table} makes them")
+        raise RunError(
+            f"{store.folder} has no results: physsm bench run {table} makes them, and --results "
+            "names another folder"
+        )
     if json:
         show_json([asdict(sheet) for sheet in sheets])
     elif markdown:

@@ -43,7 +43,7 @@ def fit(
 ) -> None:
     """Fit a model to a table, and compare it with classical forecasts."""
     from physsm._compile_cache import use_compile_cache
-    from physsm.benchmark.run import Request, fit_run
+    from physsm.benchmark.run import Request, fit_run, run_sizes
     from physsm.cli.named_data import column_names, named_data, refuse_columns
     from physsm.cli.progress import training_bar
     from physsm.cli.tables import score_table, unknown_table
@@ -51,12 +51,12 @@ def fit(
     from physsm.physics.read import find_structure
     from physsm.report.physics import interval_note
 
-    validation = None
+    split = None
     if (named := named_data(table)) is not None:
         columns = {"time": time, "series": series, "channels": channels, "controls": controls}
         refuse_columns({**columns, "time-unit": time_unit}, table)
         split = named.split(data_dir)
-        panel, validation = split.train.panel, split.validation.panel
+        panel = split.train.panel
         physics = physics or named.dataset.system
         structure = find_structure(physics)
     else:
@@ -82,7 +82,7 @@ def fit(
                 request,
                 panel,
                 out,
-                validation=validation,
+                split=split,
                 title=table if named is not None else Path(table).stem,
                 resume=resume,
                 report=report,
@@ -104,9 +104,11 @@ def fit(
     skipped = (run.story["training"] or {}).get("skipped_steps", 0)
     if skipped:
         show_plain(f"{skipped} training steps were skipped: their loss was not a finite number.")
+    unit = "standard deviations" if split is None else f"units of {split.unit_words}"
+    sizes = run_sizes(out)
     show_plain(
-        "Errors are in standard deviations, one row ahead (interp) and as far as the horizon "
-        "(extrap), on the part set aside for validation, which also chose "
+        f"Errors are in {unit}, one row ahead (interp) and {sizes.horizon} rows ahead after at "
+        f"most {sizes.context} (extrap), on the part set aside for validation, which also chose "
         f"the weights and set the intervals. The run is in {out}."
     )
 
