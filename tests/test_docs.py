@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from physsm import PhysicsError, System
+from physsm.benchmark.experiment import read_experiment
 from scripts.benchmark_page import with_tables
 
 ROOT = Path(__file__).parent.parent
@@ -38,6 +39,19 @@ def test_readme_code_runs(tmp_path, monkeypatch):
     exec(system, scope)
     assert scope["system"].invariants == ("S + I + R",)
     assert scope["A"].shape == (3, 3)
+
+
+@pytest.mark.parametrize("page", ["classical.md", "metrics.md"])
+def test_examples_run_as_they_are_written(page):
+    (code,) = blocks(ROOT / "docs" / page, "python")
+    exec(code, {})
+
+
+def test_the_table_that_is_shown_can_be_read(tmp_path):
+    (text,) = blocks(ROOT / "docs/benchmarks.md", "toml")
+    (tmp_path / "mine.toml").write_text(text)
+    _, experiment = read_experiment(str(tmp_path / "mine.toml"))
+    assert [column.name for column in experiment.data] == ["covid:strict", "covid:world"]
 
 
 def test_shown_messages_are_real():

@@ -19,7 +19,7 @@ def test_best_forecasts_come_first_and_missing_scores_are_dashes():
     worse = {"model": "b", **POINTS, "extrap_mae": 0.7, "interp_mae": None, "coverage": 0.9}
     lines = shown([worse, {"model": "a", **POINTS, "coverage": None}])
     headings = " ".join(lines[0].split())
-    assert headings == "model interp mae interp mse extrap mae extrap mse coverage"
+    assert headings == "model interp mae interp mse extrap mae extrap mse in 90%"
     assert lines[1].split() == ["a", "0.1000", "0.0100", "0.5000", "0.3000"]
     assert lines[2].split() == ["b", "–", "0.0100", "0.7000", "0.3000", "90%"]
 
@@ -30,6 +30,6 @@ def test_displacements_are_shown_where_there_are_any():
         {"model": "b", **POINTS, "extrap_mae": 0.7},
     ]
     lines = shown(rows)
-    assert " ".join(lines[0].split()[9:]) == "ADE FDE late ADE late FDE coverage"
+    assert " ".join(lines[0].split()[9:]) == "ADE FDE late ADE late FDE in 90%"
     assert lines[1].split()[5:] == ["1.0000", "2.0000", "3.0000", "4.0000"]
     assert lines[2].split()[5:] == ["–"] * 4

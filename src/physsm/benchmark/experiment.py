@@ -3,7 +3,7 @@
     title = "Classical forecasts on every data set"
     seeds = 3                      # 0, 1 and 2, where a seed changes anything
 
-    [[data]]                       # a column: a data set under a protocol
+    [[data]]                       # a column: a data set under a protocol; data = [NAMES] is short
     name = "drone:strict"
     settings = { stride = 25 }     # of the protocol
     test_windows = 600             # at most, evenly chosen; all by default
@@ -28,9 +28,9 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from physsm._arguments import merged
 from physsm._errors import ConfigError, did_you_mean
@@ -81,13 +81,18 @@ class Row(BaseModel):
         return self.label or self.model
 
 
+def _as_column(written: Any) -> Any:
+    """A name alone is a column without settings."""
+    return {"name": written} if isinstance(written, str) else written
+
+
 class Experiment(BaseModel):
     """A table: `data` are its columns, `row` its rows."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str
-    data: tuple[Column, ...] = Field(min_length=1)
+    data: tuple[Annotated[Column, BeforeValidator(_as_column)], ...] = Field(min_length=1)
     row: tuple[Row, ...] = Field(min_length=1)
     seeds: int = Field(default=3, ge=1)
 

@@ -23,7 +23,7 @@ from physsm.benchmark.trial import validation_trial
 from physsm.data.split import default_split
 from physsm.data.window import Sizes
 from physsm.datasets._dataset import Split
-from physsm.models._base import AbstractFitted
+from physsm.models._base import AbstractFitted, AbstractForecaster
 from physsm.models._store import load, save_model
 from physsm.physics.system import System
 from physsm.training.checkpoint import make_folder, read_json, write_atomically, write_json
@@ -71,8 +71,8 @@ def fit_run(
     """
     system = None if request.physics is None else System.parse(request.physics)
     kind, settings = find("models", request.model, "MODEL"), dict(request.settings)
-    if split is not None and not kind.trains:  # what its choices and intervals are for
-        settings.setdefault("horizon", split.sizes.horizon)
+    if split is not None:
+        settings = {**_settings_of(split, kind), **settings}
     forecaster = kind.create(system, settings)
     own = forecaster.sizes(panel)
     if split is None:
@@ -115,6 +115,14 @@ def fit_run(
     write_json(folder / "run.json", {**note, "sizes": plain(vars(sizes))})
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     return Run(folder, fitted, scores, story)
+
+
+def _settings_of(split: Split, kind: type[AbstractForecaster]) -> dict[str, Any]:
+    """What a data set says for classical models: how far to forecast, which channels are places."""
+    known = {} if kind.trains else kind.Config.model_fields
+    tracks = [{"positions": pair} for pair in split.tracks]
+    said = {"horizon": split.sizes.horizon, **({"tracks": tracks} if tracks else {})}
+    return {name: value for name, value in said.items() if name in known}
 
 
 def load_classical(folder: Path) -> dict[str, AbstractFitted]:

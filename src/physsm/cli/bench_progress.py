@@ -35,7 +35,8 @@ def watching(total: int) -> Iterator[Watchers]:
         def ended(outcome: Outcome) -> None:
             bar.advance(task)
             if outcome.state != "known":
-                console.print(_line(outcome), soft_wrap=True)
+                number = f"{bar.tasks[0].completed:.0f}/{total}"
+                console.print(f"{number} {_line(outcome)}", soft_wrap=True)
 
         def report(now: Standing) -> None:
             bar.update(task, state=f"step {now.step}/{now.steps}  loss {now.loss:.4g}")

@@ -26,10 +26,17 @@ def forecast(
 ) -> None:
     """Forecast the series of a table."""
     from physsm._compile_cache import use_compile_cache
+    from physsm._errors import ConfigError
+    from physsm.cli.named_data import named_data
     from physsm.data.files import write_table
     from physsm.data.output import forecast_frame
     from physsm.models._store import load
 
+    if named_data(str(table)) is not None:
+        raise ConfigError(
+            f"{table} is a data set, and forecast takes a table: physsm evaluate {run} {table} "
+            "forecasts its test part and scores it"
+        )
     if (horizon is None) == (times is None):
         raise typer.BadParameter("give one of --horizon and --times")
     keep_inputs(out, table, times)

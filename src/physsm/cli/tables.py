@@ -22,8 +22,8 @@ def score_table(rows: Sequence[dict[str, Any]]) -> Table:
     table = Table(box=None, header_style="bold")
     table.add_column("model", no_wrap=True)
     shown = [*_SCORES, *(name for name in _SOME if any(name in row for row in rows))]
-    for name in (*shown, "coverage"):
-        heading = _SOME.get(name, name.replace("_", " "))
+    headings = [_SOME.get(name, name.replace("_", " ")) for name in shown]
+    for heading in (*headings, "in 90%"):
         table.add_column(heading, justify="right", no_wrap=True)
     best = {
         name: min((r[name] for r in rows if r.get(name) is not None), default=None)
@@ -56,4 +56,5 @@ def unknown_table(rows: Sequence[dict[str, Any]]) -> Table:
 def _cell(value: float | None, is_best: bool) -> str:
     if value is None:
         return "–"
-    return f"[bold]{value:.4f}[/bold]" if is_best else f"{value:.4f}"
+    text = f"{value:.1e}" if 0 < abs(value) < 0.001 else f"{value:.4f}"
+    return f"[bold]{text}[/bold]" if is_best else text

@@ -266,5 +266,5 @@ def _part(
     number = np.repeat(np.arange(len(series)), len(starts))
     start = np.tile(starts, len(series))
     chosen = Windows(number, start, start + CONTEXT, start + CONTEXT + HORIZON)
-    layout = Layout(time="day", series="country")
+    layout = Layout(time="day" if day == 1 else "time", series="country")
     return Part(Panel.from_series(series, _CHANNELS, (), layout), chosen, tuple(raw))

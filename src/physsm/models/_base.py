@@ -104,6 +104,14 @@ class AbstractFitted(abc.ABC):
 
     # What it inherits.
 
+    def __repr__(self) -> str:
+        """In one line: what it is, and of which columns."""
+        columns = [f"channels {', '.join(self.interface.channels[:8])}"]
+        columns[0] += ", ..." if len(self.interface.channels) > 8 else ""
+        controls = self.interface.controls
+        columns += [f"controls {', '.join(controls)}"] if controls else []
+        return f"{type(self).__name__}({'; '.join(columns)})"
+
     @final
     def forecast(
         self,

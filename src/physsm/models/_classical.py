@@ -43,7 +43,7 @@ class Usual:
     scale: Float[np.ndarray, " columns"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AbstractClassical(AbstractFitted):
     """A fitted classical forecaster: it implements `_mean`, and its own settings in a file."""
 

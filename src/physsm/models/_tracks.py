@@ -51,12 +51,12 @@ class Track(BaseModel):
 
 
 def tracks_of(written: Sequence[Track], channels: Sequence[str]) -> tuple[Track, ...]:
-    """The tracks as written; without any, the first two channels are positions."""
+    """The tracks as written; without any, the only two channels are positions."""
     if not written:
-        if len(channels) < 2:
+        if len(channels) != 2:
             raise DataError(
-                f"a position has two channels, and the table has only {', '.join(channels)}",
-                hint="name the channels in the setting tracks, or take the model line",
+                f"a position has two channels, and the table has {', '.join(channels)}",
+                hint="name those of positions in the setting tracks, or take the model line",
             )
         return (Track(positions=(channels[0], channels[1])),)
     names = [name for track in written for name in track.channels]

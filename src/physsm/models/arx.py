@@ -63,7 +63,7 @@ class Config(BaseModel):
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedArx(AbstractClassical):
     """The recurrence in scaled channels and controls.
 

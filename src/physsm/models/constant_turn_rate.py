@@ -57,7 +57,7 @@ class Config(BaseModel):
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedConstantTurnRate(AbstractTracks):
     """`least_speed` as in the settings."""
 

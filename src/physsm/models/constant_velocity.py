@@ -46,7 +46,7 @@ class Config(BaseModel):
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedConstantVelocity(AbstractTracks):
     """Nothing turns."""
 

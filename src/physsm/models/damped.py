@@ -55,7 +55,7 @@ class Config(BaseModel):
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedDamped(AbstractClassical):
     """Of channel c, `points[c]` measurements are behind the line, and `dampings[c]` is its tau in
     median gaps.

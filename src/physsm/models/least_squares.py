@@ -80,7 +80,7 @@ class Config(BaseModel):
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedLeastSquares(AbstractClassical):
     """Fitted to the last `rows` rows of a history, or to all if it has fewer.
 

@@ -42,7 +42,7 @@ class Config(BaseModel):
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedLine(AbstractClassical):
     """`points[c]` is the number of measurements behind the line of channel c."""
 

@@ -20,7 +20,7 @@ from physsm.models._past import Origins
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedMean(AbstractClassical):
     """The means are part of what every classical model stores."""
 

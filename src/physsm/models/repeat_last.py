@@ -20,7 +20,7 @@ from physsm.models._past import Origins, channel_points
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedRepeatLast(AbstractClassical):
     """Nothing is learned but the size of the errors."""
 

@@ -16,11 +16,12 @@ from matplotlib.ticker import MaxNLocator
 from physsm._errors import ConfigError, DataError, RunError
 from physsm._values import Panel, Series
 from physsm._whole_files import whole_file
-from physsm.report.palette import BOUNDARY, FORECAST, INK, line_styles
+from physsm.report.palette import FORECAST, INK, line_styles
 from physsm.report.svg import drawing
 
 MAX_COLUMNS = 12
 MAX_SERIES = 5
+_FOR_CONTROLS = 3  # of the plots are kept for controls, where there are as many
 ENDINGS = (".png", ".svg")
 
 _WIDE = 9.0  # inches
@@ -63,9 +64,10 @@ def write_figure(figure: Figure, path: Path) -> None:
 def plot_overview(panel: Panel, *, title: str, units: Mapping[str, str] | None = None) -> Figure:
     """Small multiples: channels first, then controls as far as there is room.
 
-    `units` are those of columns where they are known. What is left out is said below.
+    `units` are those of columns where they are known. What is left out is said in the title.
     """
-    channels = _spread(len(panel.channels), MAX_COLUMNS)
+    for_controls = min(len(panel.control_names), _FOR_CONTROLS)
+    channels = _spread(len(panel.channels), MAX_COLUMNS - for_controls)
     controls = _spread(len(panel.control_names), MAX_COLUMNS - len(channels))
     shown = [_Column(panel.channels[k], False, k) for k in channels]
     shown += [_Column(panel.control_names[k], True, k) for k in controls]
@@ -80,9 +82,14 @@ def plot_overview(panel: Panel, *, title: str, units: Mapping[str, str] | None =
         axes.remove()
     for axes in grid.flat[max(0, len(shown) - across) : len(shown)]:
         axes.tick_params(labelbottom=True)
-    for axes in grid[-1, : len(shown) - across * (down - 1)]:
         axes.set_xlabel(_time_label(panel))
-    figure.suptitle(_as_text(title), x=0.01, ha="left", fontsize=10, color=INK)
+    note = _left_out(
+        series=(len(series), len(panel)),
+        channels=(len(channels), len(panel.channels)),
+        controls=(len(controls), len(panel.control_names)),
+    )
+    heading = f"{title}. {note}" if note else title
+    figure.suptitle(_as_text(heading), x=0.01, ha="left", fontsize=10, color=INK)
     if len(panel) > 1:
         handles = grid.flat[0].get_lines()
         figure.legend(
@@ -95,13 +102,6 @@ def plot_overview(panel: Panel, *, title: str, units: Mapping[str, str] | None =
             handlelength=1.2,
             columnspacing=1.2,
         )
-    note = _left_out(
-        series=(len(series), len(panel)),
-        channels=(len(channels), len(panel.channels)),
-        controls=(len(controls), len(panel.control_names)),
-    )
-    if note:
-        figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=BOUNDARY)
     return figure
 
 
@@ -155,8 +155,8 @@ def _time_label(panel: Panel) -> str:
 
 def _left_out(**drawn: tuple[int, int]) -> str:
     """What is drawn of each kind, where that is not all."""
-    parts = [f"{some} of {all_} {kind}" for kind, (some, all_) in drawn.items() if some < all_]
-    return f"Drawn: {', '.join(parts)}, evenly spaced." if parts else ""
+    parts = [f"{some} of {all_:,} {kind}" for kind, (some, all_) in drawn.items() if some < all_]
+    return f"Drawn: {', '.join(parts)}." if parts else ""
 
 
 def _short(name: str) -> str:
