@@ -37,12 +37,13 @@ def titles(figure) -> list[str]:
 
 
 def note(figure) -> str:
-    return figure._supxlabel.get_text() if figure._supxlabel else ""
+    """What the title says beside the name."""
+    return figure.get_suptitle().removeprefix("Name").removeprefix(". ")
 
 
 def test_each_column_has_a_plot_with_its_unit():
     with drawing():
-        figure = plot_overview(make(), title="a title", units={"x1": "m", "u0": "N"})
+        figure = plot_overview(make(), title="Name", units={"x1": "m", "u0": "N"})
     assert titles(figure) == ["x0", "x1 (m)", "u0 (N), control"]
     assert [len(axes.get_lines()) for axes in figure.axes] == [2, 2, 2]
     assert note(figure) == ""
@@ -53,21 +54,22 @@ def test_each_column_has_a_plot_with_its_unit():
 
 def test_what_is_left_out_is_said():
     with drawing():
-        figure = plot_overview(make(series=9, channels=784, rows=3), title="")
+        figure = plot_overview(make(series=9, channels=784, rows=3), title="Name")
     assert len(figure.axes) == MAX_COLUMNS
     assert titles(figure)[0] == "x0"
-    assert titles(figure)[-1] == "x783"
+    assert titles(figure)[-2] == "x783"
+    assert "control" in titles(figure)[-1]
     assert len(figure.axes[0].get_lines()) == MAX_SERIES
-    assert note(figure) == (
-        "Drawn: 5 of 9 series, 12 of 784 channels, 0 of 1 controls, evenly spaced."
-    )
+    assert note(figure) == "Drawn: 5 of 9 series, 11 of 784 channels."
 
 
-def test_channels_come_before_controls():
+def test_channels_come_before_controls_which_have_some_room():
     with drawing():
-        figure = plot_overview(make(channels=11, controls=5), title="")
-    assert titles(figure)[:11] == [f"x{k}" for k in range(11)]
-    assert note(figure) == "Drawn: 1 of 5 controls, evenly spaced."
+        figure = plot_overview(make(channels=11, controls=5), title="Name")
+    assert titles(figure)[0] == "x0"
+    assert titles(figure)[8] == "x10"
+    assert all("control" in title for title in titles(figure)[9:])
+    assert note(figure) == "Drawn: 9 of 11 channels, 3 of 5 controls."
 
 
 def test_cells_that_were_not_measured_are_not_drawn():

@@ -153,16 +153,16 @@ def describe(
         with Console(stderr=True).status(f"making the {protocol} split of {name}"):
             split = named.split(data_dir)
             content, page = describe_split(named.dataset, protocol, split)
-        panel, system = split.train.panel, named.dataset.system
+        panel, units = split.train.panel, _units(named.dataset)
         title = f"{name}, {protocol} protocol: training part"
     else:
-        panel, system = _read(what, columns), None
+        panel, units = _read(what, columns), {}
         content, page = describe_panel(panel)
         title = Path(what).name
     if plot is not None:
         from physsm.report.overview_plot import write_overview
 
-        write_overview(panel, plot, title=title, units=_units(system) if system else {})
+        write_overview(panel, plot, title=title, units=units)
         content["plot"] = str(plot)
     if json:
         show_json(content)
@@ -216,10 +216,10 @@ def _read(what: str, columns: dict[str, str | None]) -> Panel:
     )
 
 
-def _units(system: str) -> dict[str, str]:
+def _units(dataset: Dataset) -> dict[str, str]:
     from physsm.physics.read import load_structure
 
-    return dict(load_structure(system).physics.units)
+    return {**load_structure(dataset.system).physics.units, **dataset.units}
 
 
 def _check_plot(plot: Path, what: str) -> None:

@@ -7,7 +7,7 @@ row was made from, so that anyone can check who shares what with whom.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -111,7 +111,8 @@ class Dataset:
 
     A protocol is called with settings as keywords, all of which have defaults; those of data sets
     that are read from files take `data_dir`, where to look for them first. `sources` are the
-    folders of those files, see `_sources`.
+    folders of those files, see `_sources`. `units` are those of columns, the time among them, that
+    the system does not know.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Dataset:
     system: str
     protocols: Mapping[str, Callable[..., Split]]
     sources: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
 
     def split(self, protocol: str, **settings: object) -> Split:
         """The split of a protocol."""

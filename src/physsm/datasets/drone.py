@@ -148,6 +148,12 @@ DATASET: Final = Dataset(
     system="quadrotor",
     protocols={"paper": paper, "strict": strict},
     sources=(_SOURCE,),
+    units={
+        "time": "s",
+        **{f"acc_{axis}": "m/s^2" for axis in "xyz"},
+        **{f"gyro_{axis}": "rad/s" for axis in "xyz"},
+        **{f"dgyro_{axis}": "rad/s^2" for axis in "xyz"},
+    },
 )
 
 

@@ -109,6 +109,7 @@ DATASET: Final = Dataset(
     system="emps",
     protocols={"strict": strict},
     sources=(_SOURCE,),
+    units={"time": "s"},
 )
 
 

@@ -138,6 +138,7 @@ DATASET: Final = Dataset(
     system="vehicle",
     protocols={"paper": _paper, "strict": _strict, "mini": _mini},
     sources=(SOURCE, "nuscenes_scenarionet"),
+    units={"time": "s"},
 )
 
 

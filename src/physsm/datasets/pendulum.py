@@ -224,6 +224,7 @@ DATASET: Final = Dataset(
     summary="simulated pendulums: video of 28 x 28 pixels, or a measured angle",
     system="pendulum",
     protocols={"paper": _paper, "strict": _strict, "states": _states},
+    units={"time": "s"},
 )
 
 

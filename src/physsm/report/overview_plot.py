@@ -82,7 +82,7 @@ def plot_overview(panel: Panel, *, title: str, units: Mapping[str, str] | None =
         axes.remove()
     for axes in grid.flat[max(0, len(shown) - across) : len(shown)]:
         axes.tick_params(labelbottom=True)
-        axes.set_xlabel(_time_label(panel))
+        axes.set_xlabel(_time_label(panel, (units or {}).get(panel.layout.time)))
     note = _left_out(
         series=(len(series), len(panel)),
         channels=(len(channels), len(panel.channels)),
@@ -147,10 +147,10 @@ def _outline(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndar
     return times[kept], values[kept]
 
 
-def _time_label(panel: Panel) -> str:
+def _time_label(panel: Panel, unit: str | None) -> str:
     layout = panel.layout
-    since = f" ({layout.time_unit} since {layout.origin})" if layout.origin else ""
-    return f"{_short(layout.time)}{since}"
+    unit = f"{layout.time_unit} since {layout.origin}" if layout.origin else unit
+    return f"{_short(layout.time)} ({_as_text(unit)})" if unit else _short(layout.time)
 
 
 def _left_out(**drawn: tuple[int, int]) -> str:
