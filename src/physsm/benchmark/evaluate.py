@@ -61,8 +61,14 @@ def evaluate(
     """One row for the model and one for each classical forecaster."""
     unit = np.array(model.interface.channel_scale)
     trial = panel_trial(model.check(panel), sizes, unit)
-    rows = {model.name: model, **classical}
-    return [score(row, trial) for row in rows.values()]
+    return score_all(beside(model, classical), trial)
+
+
+def beside(
+    model: AbstractFitted, classical: Mapping[str, AbstractFitted]
+) -> dict[str, AbstractFitted]:
+    """The model first, then the classical rows; one of the same name is left out."""
+    return {model.name: model, **{k: row for k, row in classical.items() if k != model.name}}
 
 
 def score(model: AbstractFitted, trial: Trial) -> Score:

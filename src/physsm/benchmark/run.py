@@ -17,7 +17,7 @@ from typing import Any
 from physsm._errors import ConfigError, DataError, RunError
 from physsm._registry import find
 from physsm._values import Panel
-from physsm.benchmark.evaluate import CLASSICAL, Score, evaluate, fit_classical, score_all
+from physsm.benchmark.evaluate import CLASSICAL, Score, beside, evaluate, fit_classical, score_all
 from physsm.benchmark.story import fingerprint, make_story, plain
 from physsm.benchmark.trial import validation_trial
 from physsm.data.split import default_split
@@ -96,7 +96,7 @@ def fit_run(
         scores = evaluate(fitted, classical, validation, own)
     else:
         classical = fit_classical(train, validation, request.seed, split.sizes.horizon)
-        scores = score_all({fitted.name: fitted, **classical}, validation_trial(split))
+        scores = score_all(beside(fitted, classical), validation_trial(split))
     sizes = own if split is None else split.sizes
     settings = fitted.describe().get("config", settings)
     used = {name: size for name, size in asdict(own).items() if settings.get(name, 0) is None}

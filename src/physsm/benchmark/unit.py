@@ -68,6 +68,7 @@ def run_unit(
             "unit_of_errors": split.unit_words,
             "notes": list(split.notes),
             "config": {"data": unit.column.settings, "model": unit.settings},
+            "physics": None if model.system is None else model.system.text,
             "found": _found(model),
             "versions": versions(),
             "commit": commit(),

@@ -55,7 +55,7 @@ def _on_data_set(
     run: Path, named: NamedData, data_dir: Path | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Scores on the test windows of a split, and what to say of them."""
-    from physsm.benchmark.evaluate import score_all
+    from physsm.benchmark.evaluate import beside, score_all
     from physsm.benchmark.run import data_of, load_classical
     from physsm.benchmark.story import plain
     from physsm.benchmark.trial import split_trial
@@ -75,7 +75,7 @@ def _on_data_set(
             hint=f"fit to it: physsm fit {named.dataset.name}:{named.protocol} --out RUN",
         )
     trial = split_trial(split)
-    rows = score_all({fitted.name: fitted, **load_classical(run)}, trial)
+    rows = score_all(beside(fitted, load_classical(run)), trial)
     content = {
         "rows": plain(rows),
         "dataset": named.dataset.name,

@@ -104,6 +104,8 @@ def fit(
     skipped = (run.story["training"] or {}).get("skipped_steps", 0)
     if skipped:
         show_plain(f"{skipped} training steps were skipped: their loss was not a finite number.")
+    if named is not None and structure is not None and run.model.system is not None:
+        show_plain(f"The physics is that of {physics}.")
     unit = "standard deviations" if split is None else f"units of {split.unit_words}"
     sizes = run_sizes(out)
     show_plain(

@@ -23,11 +23,15 @@ def tar_members(path: Path, suffix: str) -> Iterator[tuple[str, bytes]]:
     """
     try:
         with path.open("rb") as packed:
-            unpacked = io.BufferedReader(_Unpacked(packed))
+            stream = _Unpacked(packed)
+            unpacked = io.BufferedReader(stream)
             with tarfile.open(fileobj=unpacked, mode="r|") as archive:
                 yield from _members(archive, suffix)
             while unpacked.read(_CHUNK):  # to the end, where the checksum is
                 pass
+            # tarfile takes a damaged header for the end, and a file that is cut off for whole.
+            if not stream.ends_with_nothing_but_zeros(archive.offset):
+                raise tarfile.ReadError("it ends too early, or a header is damaged")
     except (tarfile.TarError, lzma.LZMAError, OSError, ValueError, EOFError, MemoryError) as error:
         raise _damaged(path, error) from None
 
@@ -52,7 +56,7 @@ class _Unpacked(io.RawIOBase):
 
     def __init__(self, packed: BinaryIO):
         super().__init__()
-        self._packed, self._count = packed, 0
+        self._packed, self._count, self._last_number = packed, 0, 0
         self._reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_DICTIONARY)
 
     def readable(self) -> bool:
@@ -66,13 +70,21 @@ class _Unpacked(io.RawIOBase):
             if self._reader.needs_input and not given:
                 raise EOFError("it ends too early")
             found = self._reader.decompress(given, max_length=len(buffer))
+            if numbers := len(found.rstrip(b"\0")):
+                self._last_number = self._count + numbers
             self._count += len(found)
             if self._count > _LARGEST:
                 raise ValueError(f"it unpacks to more than {_LARGEST} bytes")
             if found:
                 buffer[: len(found)] = found
                 return len(found)
+        if self._reader.unused_data or self._packed.read(1):
+            raise ValueError("something follows its end")
         return 0
+
+    def ends_with_nothing_but_zeros(self, start: int) -> bool:
+        """Whether, of all that was read, there are two blocks or more of zeros from `start` on."""
+        return self._last_number <= start and self._count - start >= 2 * tarfile.BLOCKSIZE
 
 
 def _damaged(path: Path, reason: object) -> DataError:

@@ -90,11 +90,11 @@ def test_a_future_goes_on_as_the_observed_part_would(boundary):
 def test_the_first_rows_have_a_memory_of_their_own():
     _, plan, weights, rows = path_and_rows()
     plan = Plan(**{**vars(plan), "short": 1})
-    short = np.random.default_rng(2).standard_normal((features(plan, 1), 2))
+    short = 0.1 * np.random.default_rng(2).standard_normal((features(plan, 1), 2))
     path = eqx.tree_at(
-        lambda p: (p.direct_next, p.direct_short),
+        lambda p: (p.direct_run, p.direct_next, p.direct_short),
         DirectPath(PathInputs(plan)),
-        (jnp.asarray(weights), jnp.asarray(short)),
+        (jnp.asarray(weights / 2), jnp.asarray(weights), jnp.asarray(short)),
     )
     decoded = jnp.zeros((11, 2))
     found = path.predict(rows, decoded)
@@ -106,6 +106,13 @@ def test_the_first_rows_have_a_memory_of_their_own():
             else by_hand(weights, plan, rows, decoded, row)
         )
         np.testing.assert_allclose(found[row - 1], expected)
+    past = jax.tree.map(lambda leaf: leaf[:2], rows)
+    future = path.run(path.last_rows(past), decoded[1:], rows.controls[2:], rows.gaps[2:])
+    imagined = rows._replace(last=jnp.concatenate([rows.last[:2], future]))
+    for row in range(2, 12):
+        used, memory = (short, brief) if row <= 3 else (weights / 2, plan)
+        again = by_hand(used, memory, imagined, decoded, row)
+        np.testing.assert_allclose(future[row - 2], again, rtol=1e-9)
 
 
 def test_the_next_row_and_those_after_it_have_weights_of_their_own():

@@ -34,7 +34,8 @@ LONGEST = 2.0  # in median gaps: a slope says nothing of what happens in a longe
 
 class DirectPath(eqx.Module):
     """Rows are scaled channels and then inputs; weights have one line for 1, one for each input of
-    the next row, and then those of the row at each offset.
+    the next row, and then those of the row at each offset. `lags` are the last rows, latest first;
+    their last column is 0 before the first row of a series, where they are as that.
     """
 
     direct_run: Float[Array, "features free"]
@@ -60,20 +61,26 @@ class DirectPath(eqx.Module):
     def start(self) -> Float[Array, "depth width"]:
         """The rows before a series: none."""
         width = len(self.plan.channels) + self.inputs.count
-        return jnp.zeros((max(self.plan.offsets) + 1, width), self.direct_run.dtype)
+        return jnp.zeros((max(self.plan.offsets) + 1, width + 1), self.direct_run.dtype)
 
     def after(
         self, lags: Float[Array, "depth width"], row: Observations, is_started: Float[Array, ""]
     ) -> Float[Array, "depth width"]:
         """The rows, latest first, with one more; before the first, all is as there."""
-        now = self._rows(row)
+        now = jnp.append(self._rows(row), jnp.ones(1, lags.dtype))
         moved = jnp.concatenate([now[None], lags[:-1]])
-        return jnp.where(is_started > 0, moved, jnp.broadcast_to(now, lags.shape))
+        first = jnp.broadcast_to(now, lags.shape).at[1:, -1].set(0)
+        return jnp.where(is_started > 0, moved, first)
 
     def last_rows(self, rows: Observations) -> Float[Array, "*batch depth width"]:
         """The rows that a future goes on from, latest first."""
         depth = max(self.plan.offsets) + 1
-        return jnp.moveaxis(self._with_rows_before(rows)[-depth:][::-1], 0, -2)
+        whole = self._with_rows_before(rows)
+        exists = (rows.gaps > 0).astype(whole.dtype)
+        before = jnp.zeros((depth - 1, *exists.shape[1:]), whole.dtype)
+        exists = jnp.concatenate([before, exists])[..., None]
+        last = jnp.concatenate([whole, exists], axis=-1)[-depth:]
+        return jnp.moveaxis(last[::-1], 0, -2)
 
     def predict(
         self, rows: Observations, decoded: Float[Array, "before *batch channels"]
@@ -106,22 +113,26 @@ class DirectPath(eqx.Module):
         lie on the way to the next, which is the point nearest to one gap after the last.
         """
         free, offsets = free_channels(self.plan), np.array(self.plan.offsets)
+        young = self._without_old_rows()
 
         def slope_of(direct: Array, lags: Array, u: Array) -> Array:
             constant, next_input, lagged = self._parts(direct, len(offsets))
             flat = lagged.reshape(-1, lagged.shape[-1])
-            return constant + u @ next_input + lags[offsets].reshape(-1) @ flat
+            return constant + u @ next_input + lags[offsets, :-1].reshape(-1) @ flat
 
         def body(carry: tuple[Array, Array, Array], inputs: tuple[Array, Array, Array, Array]):
             lags, elapsed, is_measured = carry
             known, u, gap, gap_after = inputs
             elapsed = elapsed + gap
             direct = jnp.where(is_measured, self.direct_next, self.direct_run)
+            if young is not None:
+                direct = jnp.where(lags[-1, -1] > 0, direct, young)
             slope = slope_of(direct, lags, u) + _DECODER_SHARE * known[free]
             moved = lags[0, free] + jnp.minimum(elapsed, LONGEST) * slope
             x = known.at[free].set(jnp.clip(moved, -FAR, FAR))
             is_next = (gap > 0) & (elapsed + gap_after / 2 >= 1)
-            shifted = jnp.concatenate([jnp.concatenate([x, u])[None], lags[:-1]])
+            row = jnp.concatenate([x, u, jnp.ones(1, x.dtype)])
+            shifted = jnp.concatenate([row[None], lags[:-1]])
             after = jnp.where(is_next, shifted, lags)
             elapsed = jnp.where(is_next, jnp.zeros_like(elapsed), elapsed)
             return (after, elapsed, is_measured & ~is_next), x
@@ -129,6 +140,13 @@ class DirectPath(eqx.Module):
         start = (lags, jnp.zeros((), lags.dtype), jnp.array(True))
         after = jnp.concatenate([gaps[1:], jnp.ones_like(gaps[:1])])
         return lean_scan(body, start, (decoded, self.inputs(controls), gaps, after))[1]
+
+    def _without_old_rows(self) -> Float[Array, "features free"] | None:
+        """The weights of a short memory, if there are any, as weights of all offsets."""
+        if self.direct_short is None:
+            return None
+        missing = self.direct_next.shape[0] - self.direct_short.shape[0]
+        return jnp.pad(self.direct_short, ((0, missing), (0, 0)))
 
     def _with_rows_before(self, rows: Observations) -> Float[Array, "all *batch width"]:
         """All rows behind as many as the path looks back at; before a series all is as in its

@@ -16,7 +16,7 @@ from physsm.physics.system import System
 
 Controls = TypeVar("Controls", np.ndarray, Array)
 
-_FAR = 30.0  # scaled: a function may have a pole
+_LARGEST = 30.0  # scaled: a function may have a pole
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,9 @@ class PathInputs:
             return scaled
         values = run_program(self.functions, [u[..., i] for i in self.used], numpy)
         terms = _scaled(numpy.stack(values, -1), self.plan.term_shift, self.plan.term_scale)
-        return numpy.concatenate([scaled, numpy.clip(numpy.nan_to_num(terms), -_FAR, _FAR)], -1)
+        return numpy.concatenate(
+            [scaled, numpy.clip(numpy.nan_to_num(terms), -_LARGEST, _LARGEST)], -1
+        )
 
 
 def _scaled(u: Controls, shift: Sequence[float], scale: Sequence[float]) -> Controls:

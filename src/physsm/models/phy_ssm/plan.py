@@ -69,6 +69,11 @@ class Plan:
         positive = [plan.time_scale, plan.largest_gap, *sum(sizes, ())]
         if not all(0 < size < np.inf for size in positive):
             raise ValueError("a scale is not a positive number")
+        shifts = (plan.channel_shift, plan.control_shift, plan.state_offset, plan.term_shift)
+        scales = (plan.channel_scale, plan.control_scale, plan.state_scale, plan.term_scale)
+        for shift, scale in zip(shifts, scales, strict=True):
+            if len(shift) != len(scale) or not np.isfinite(np.array(shift, float)).all():
+                raise ValueError("the shifts do not fit the scales")
         if not all(0 <= offset <= _FURTHEST for offset in plan.offsets):
             raise ValueError("an offset is out of range")
         if not 0 <= plan.short <= len(plan.offsets):
@@ -173,9 +178,11 @@ def _term_scales(system: System, plan: Plan, panel: Panel) -> dict[str, Numbers]
     used = [plan.controls.index(name) for name in system.controls]
     with np.errstate(all="ignore"):
         columns = run_program(system.control_functions, [panel.controls[..., i] for i in used], np)
-    values = replace(panel, controls=np.stack(columns, -1))
-    shift, scale = control_moments(values)
-    if not np.isfinite([shift, scale]).all():
+        values = np.stack(columns, -1)
+        shift, scale = control_moments(replace(panel, controls=values))
+        # Networks compute in single precision.
+        can_be_used = np.isfinite([shift, scale]).all() and np.isfinite(np.float32(values)).all()
+    if not can_be_used:
         return {}
     return {"term_shift": _numbers(shift), "term_scale": _numbers(scale)}
 
