@@ -101,7 +101,7 @@ def test_measured_headings_steer_a_slow_track():
 
 
 def test_two_points_go_straight_and_one_stays():
-    fitted = MODEL.create(None, {}).fit(NOISY)
+    fitted = MODEL.create(None, {"tracks": [{"positions": ["x", "y"]}]}).fit(NOISY)
     times = NOISY.times[:, 1:2] + 1.0
     one = fitted.forecast(NOISY.between(0, 1), times=times).mean[:, 0, :2]
     np.testing.assert_allclose(one, NOISY.values[:, 0, :2])
@@ -113,7 +113,9 @@ def test_two_points_go_straight_and_one_stays():
 
 def test_settings_are_checked():
     with pytest.raises(ConfigError, match="heading"):
-        MODEL.create(None, {"turn_from": "heading"}).fit(NOISY)
+        MODEL.create(None, {"turn_from": "heading", "tracks": [{"positions": ["x", "y"]}]}).fit(
+            NOISY
+        )
     with pytest.raises(ConfigError, match="turn_from"):
         MODEL.create(None, {"turn_from": "wheels"})
     with pytest.raises(ConfigError, match="least_speed"):

@@ -27,7 +27,9 @@ def test_equals_least_squares_through_rows_where_both_axes_were_measured():
     values = NOISY.values.copy()
     values[:, 27, 0] = values[:, 28, 1] = np.nan
     panel = replace(NOISY, values=values)
-    fitted = MODEL.create(None, {"points": [4]}).fit(panel, NOISY)
+    fitted = MODEL.create(None, {"points": [4], "tracks": [{"positions": ["x", "y"]}]}).fit(
+        panel, NOISY
+    )
     times = panel.times[:, -1:] + np.array([0.3, 2.0])
     found = fitted.forecast(panel, times=times).mean
     rows = [24, 25, 26, 29]
@@ -52,7 +54,7 @@ def test_a_turned_frame_turns_the_forecast(angle):
 
 
 def test_axes_that_were_never_measured_together_stay_as_they_were():
-    fitted = MODEL.create(None, {}).fit(NOISY)
+    fitted = MODEL.create(None, {"tracks": [{"positions": ["x", "y"]}]}).fit(NOISY)
     values = NOISY.values.copy()
     values[:, ::2, 0] = values[:, 1::2, 1] = np.nan
     panel = replace(NOISY, values=values)
@@ -62,6 +64,8 @@ def test_axes_that_were_never_measured_together_stay_as_they_were():
 
 
 def test_tracks_are_checked():
+    with pytest.raises(DataError, match="name those of positions in the setting tracks"):
+        MODEL.create(None, {}).fit(NOISY)
     with pytest.raises(DataError, match="no channel q"):
         MODEL.create(None, {"tracks": [{"positions": ["x", "q"]}]}).fit(NOISY)
     with pytest.raises(DataError, match="x is twice"):

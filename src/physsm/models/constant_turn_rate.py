@@ -36,7 +36,7 @@ TurnFrom = Literal["positions", "heading"]
 
 class Config(BaseModel):
     """- `tracks`: the channels of each moving thing, as `positions`, `heading` (radians) and
-      `velocities`; by default the first two channels are the positions of one.
+      `velocities`; by default the only two channels are the positions of one.
     - `turn_from`: "heading" takes the direction and its rate from the track's heading channel
       instead of the positions.
     - `least_speed`: below it (0.5 in the units of the table, such as m/s) a track goes straight on:

@@ -31,7 +31,7 @@ from physsm.models._tracks import AbstractTracks, Track, Trail, tracks_of, with_
 
 class Config(BaseModel):
     """- `tracks`: the channels of each moving thing, as `positions`, `heading` and `velocities`;
-      by default the first two channels are the positions of one.
+      by default the only two channels are the positions of one.
     - `points`: how many of the last positions the line may go through; for each track the number
       with the least squared distance in validation is taken.
     - `horizon`: rows ahead that count in validation and behind the intervals; by default a quarter
