@@ -124,7 +124,7 @@ KINDS = st.sampled_from(["", "unknown ?a, ?b constant", "unknown ?a per series",
 
 
 @given(SIDES, SIDES, SIDES, KINDS)
-@settings(max_examples=250)
+@settings(max_examples=600)
 def test_any_algebra_ends_in_a_system_or_an_error(first, second, third, kinds):
     head = "control u\nconstant k = 1.5\n"
     use = "\nw' = ?a*x + ?b*y" if kinds else ""

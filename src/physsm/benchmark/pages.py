@@ -30,7 +30,8 @@ def explanation(sheet: Sheet) -> str:
     seeds = max(line.seeds for line in sheet.lines)
     spread = ""
     if seeds > 1:
-        others = "" if all(line.seeds == seeds for line in sheet.lines) else "; others have one run"
+        is_single = any(line.seeds == 1 for line in sheet.lines)
+        others = "; rows without ± are one run" if is_single else ""
         spread = f" Mean ± standard deviation of {seeds} seeds{others}."
     notes = "".join(f" {note}" for note in sheet.notes)
     return f"Errors are in units of {sheet.unit_of_errors}.{spread}{notes}"

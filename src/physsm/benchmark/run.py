@@ -12,14 +12,15 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from physsm._errors import ConfigError, DataError, RunError
 from physsm._registry import find
 from physsm._values import Panel
-from physsm.benchmark.evaluate import CLASSICAL, Score, beside, evaluate, fit_classical, score_all
+from physsm.benchmark.evaluate import CLASSICAL, Score, beside, fit_classical, score_all
 from physsm.benchmark.story import fingerprint, make_story, plain
-from physsm.benchmark.trial import validation_trial
+from physsm.benchmark.trial import Trial, panel_trial, validation_trial
+from physsm.data.scale import channel_moments
 from physsm.data.split import default_split
 from physsm.data.window import Sizes
 from physsm.datasets._dataset import Split
@@ -45,10 +46,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run. `is_new` is False if it had been finished before it was asked for."""
+    """A finished run, scored on windows of `sizes`. `is_new` is False if it had been finished
+    before it was asked for.
+    """
 
     folder: Path
     model: AbstractFitted
+    sizes: Sizes
     scores: list[Score]
     story: dict[str, Any]
     is_new: bool = True
@@ -75,10 +79,7 @@ def fit_run(
         settings = {**_settings_of(split, kind), **settings}
     forecaster = kind.create(system, settings)
     own = forecaster.sizes(panel)
-    if split is None:
-        train, validation = default_split(panel, request.seed, own.context + own.horizon)
-    else:
-        train, validation = panel, split.validation.panel
+    aside = _set_aside(panel, split, own, request.seed)
     _claim(folder, request, panel, resume)
     if resume and (finished := _finished(folder)) is not None:
         return finished
@@ -86,35 +87,52 @@ def fit_run(
     if forecaster.trains:
         how |= {"folder": folder / "checkpoints", "resume": resume, "report": report}
     try:
-        fitted = forecaster.fit(train, validation, **how)
+        fitted = forecaster.fit(aside.train, aside.validation, **how)
     except (DataError, ConfigError):
         if not resume:
             _release(folder)
         raise
-    if split is None:
-        classical = fit_classical(train, validation, request.seed)
-        scores = evaluate(fitted, classical, validation, own)
-    else:
-        classical = fit_classical(train, validation, request.seed, split.sizes.horizon)
-        scores = score_all(beside(fitted, classical), validation_trial(split))
-    sizes = own if split is None else split.sizes
+    classical = fit_classical(aside.train, aside.validation, request.seed, aside.horizon)
+    scores = score_all(beside(fitted, classical), aside.trial)
     settings = fitted.describe().get("config", settings)
     used = {name: size for name, size in asdict(own).items() if settings.get(name, 0) is None}
     story = make_story(
         title,
         fitted,
         classical,
-        validation,
-        sizes,
+        aside.validation,
+        aside.sizes,
         scores,
         {**settings, **used, "seed": request.seed},
     )
     extra = {"fingerprint": fingerprint(panel), "seed": request.seed}
     _keep(folder, fitted, classical, story, extra)
     note = read_json(folder / "run.json")
-    write_json(folder / "run.json", {**note, "sizes": plain(vars(sizes))})
+    write_json(folder / "run.json", {**note, "sizes": plain(vars(aside.sizes))})
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-    return Run(folder, fitted, scores, story)
+    return Run(folder, fitted, aside.sizes, scores, story)
+
+
+class _Aside(NamedTuple):
+    """What a model is fitted to and what it is scored on. `horizon` is what classical rows are made
+    for; None: what they choose.
+    """
+
+    train: Panel
+    validation: Panel
+    sizes: Sizes
+    trial: Trial
+    horizon: int | None
+
+
+def _set_aside(panel: Panel, split: Split | None, own: Sizes, seed: int) -> _Aside:
+    """As a data set's protocol says, or some series with windows of the model's `own` sizes."""
+    if split is not None:
+        trial = validation_trial(split)
+        return _Aside(panel, split.validation.panel, split.sizes, trial, split.sizes.horizon)
+    train, validation = default_split(panel, seed, own.context + own.horizon)
+    trial = panel_trial(validation, own, channel_moments(train)[1])
+    return _Aside(train, validation, own, trial, None)
 
 
 def _settings_of(split: Split, kind: type[AbstractForecaster]) -> dict[str, Any]:
@@ -210,7 +228,7 @@ def _finished(folder: Path) -> Run | None:
             f"the run is finished, but {path} is missing or damaged; its model can still be used: "
             f"physsm evaluate {folder} scores it on a table"
         )
-    return Run(folder, load(folder), story["scores"], story, is_new=False)
+    return Run(folder, load(folder), run_sizes(folder), story["scores"], story, is_new=False)
 
 
 def _release(folder: Path) -> None:

@@ -108,9 +108,9 @@ def cell_text(cell: Cell | None) -> str:
     """The mean with its spread, in the figures of the mean."""
     if cell is None:
         return "–"
-    is_known = cell.spread and math.isfinite(cell.mean) and math.isfinite(cell.spread)
-    spread = f" ± {format(cell.spread, _figures(cell.mean))}" if is_known else ""
-    return number(cell.mean) + spread
+    if cell.spread is None or not math.isfinite(cell.mean):
+        return number(cell.mean)
+    return f"{number(cell.mean)} ± {format(cell.spread, _figures(cell.mean))}"
 
 
 def _sheet(key: tuple[str, str, str], results: list[Mapping[str, Any]]) -> Sheet:

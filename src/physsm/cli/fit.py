@@ -43,7 +43,7 @@ def fit(
 ) -> None:
     """Fit a model to a table, and compare it with classical forecasts."""
     from physsm._compile_cache import use_compile_cache
-    from physsm.benchmark.run import Request, fit_run, run_sizes
+    from physsm.benchmark.run import Request, fit_run
     from physsm.cli.named_data import column_names, named_data, refuse_columns
     from physsm.cli.progress import training_bar
     from physsm.cli.tables import score_table, unknown_table
@@ -104,14 +104,13 @@ def fit(
     skipped = (run.story["training"] or {}).get("skipped_steps", 0)
     if skipped:
         show_plain(f"{skipped} training steps were skipped: their loss was not a finite number.")
-    if named is not None and structure is not None and run.model.system is not None:
+    if named is not None and run.model.system is not None:
         show_plain(f"The physics is that of {physics}.")
     unit = "standard deviations" if split is None else f"units of {split.unit_words}"
-    sizes = run_sizes(out)
     show_plain(
-        f"Errors are in {unit}, one row ahead (interp) and {sizes.horizon} rows ahead after at "
-        f"most {sizes.context} (extrap), on the part set aside for validation, which also chose "
-        f"the weights and set the intervals. The run is in {out}."
+        f"Errors are in {unit}, one row ahead (interp) and {run.sizes.horizon} rows ahead after "
+        f"at most {run.sizes.context} (extrap), on the part set aside for validation, which also "
+        f"chose the weights and set the intervals. The run is in {out}."
     )
 
 

@@ -21,9 +21,9 @@ from physsm.report.svg import drawing
 
 MAX_COLUMNS = 12
 MAX_SERIES = 5
-_FOR_CONTROLS = 3  # of the plots are kept for controls, where there are as many
 ENDINGS = (".png", ".svg")
 
+_FOR_CONTROLS = 3  # of the plots are kept for controls, where there are as many
 _WIDE = 9.0  # inches
 _HIGH = 1.55  # of one plot
 _BINS = 500  # a line of more points than two for each of these is drawn as its outline
