@@ -77,9 +77,9 @@ def _network(rows: int):
     from physsm import Panel, System
     from physsm._values import Series
     from physsm.data.window import gather, whole_series
+    from physsm.models._latent.plan import data_plan, physics_plan
     from physsm.models.phy_ssm.config import Config, preset_settings
     from physsm.models.phy_ssm.network import Network
-    from physsm.models.phy_ssm.plan import data_plan, physics_plan
 
     rng = np.random.default_rng(0)
     system = System.load("quadrotor")

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from physsm._values import Panel, Series
+from physsm.models._latent.plan import data_plan, physics_plan
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.forecaster import PhySSM
 from physsm.models.phy_ssm.network import Network
-from physsm.models.phy_ssm.plan import data_plan, physics_plan
 from physsm.physics.system import System
 
 OSCILLATOR = "control force\nx' = v\nv' = -4*x - 0.3*v + 2*force\nobserve x, v"

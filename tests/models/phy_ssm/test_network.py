@@ -7,9 +7,10 @@ import jax.random as jr
 import numpy as np
 import pytest
 
+from physsm.models._latent.plan import data_plan
+from physsm.models._latent.rows import Observations
 from physsm.models.phy_ssm.network import Network
-from physsm.models.phy_ssm.plan import data_plan
-from physsm.models.phy_ssm.values import Drive, Observations
+from physsm.models.phy_ssm.values import Drive
 from tests.models.phy_ssm.make import make_network, random_panel, small_config
 
 TEXT = "control u\nx' = v\nv' = ?*x + ?c*v + ?*u + ?s\nunknown ?c constant\nunknown ?s per series"

@@ -22,12 +22,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physsm.models.phy_ssm.kept import Kept
+from physsm.models._latent.kept import Kept
+from physsm.models._latent.rows import in_precision
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.objective import predict
 from physsm.models.phy_ssm.terms import in_physical_units, of_kind
 from physsm.models.phy_ssm.unit import PhysicsUnit
-from physsm.models.phy_ssm.values import in_precision
 from physsm.nn.gaussian import Gaussian
 from physsm.physics.system import System
 

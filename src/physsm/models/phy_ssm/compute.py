@@ -14,15 +14,9 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from physsm.models._latent.rows import Observations
 from physsm.models.phy_ssm.network import Network
-from physsm.models.phy_ssm.values import (
-    Beliefs,
-    Boundary,
-    Drive,
-    Observations,
-    Observed,
-    Rollout,
-)
+from physsm.models.phy_ssm.values import Beliefs, Boundary, Drive, Observed, Rollout
 
 _DRAWS_OF_UNKNOWNS = 32
 

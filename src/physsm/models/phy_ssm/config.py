@@ -8,14 +8,12 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._arguments import merged
+from physsm.models._latent.settings import DEEPEST, WIDEST, NetworkConfig, Perceptron
 from physsm.nn.s5 import Discretisation, Skip
 from physsm.training.loop import TrainingSettings
 from physsm.training.optimiser import OptimiserSettings
 
 Preset = Literal["default", "paper"]
-
-# A slip of the finger, or a hostile model file, must not ask for more memory than there is.
-_WIDEST, _DEEPEST = 2048, 32
 
 
 class Stack(BaseModel):
@@ -23,31 +21,17 @@ class Stack(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    width: int | None = Field(default=32, ge=1, le=_WIDEST)
-    states: int = Field(default=32, ge=2, le=_WIDEST, multiple_of=2)
-    depth: int = Field(default=2, ge=1, le=_DEEPEST)
+    width: int | None = Field(default=32, ge=1, le=WIDEST)
+    states: int = Field(default=32, ge=2, le=WIDEST, multiple_of=2)
+    depth: int = Field(default=2, ge=1, le=DEEPEST)
 
 
-class Perceptron(BaseModel):
-    """A multilayer perceptron with hidden layers of one width."""
+class Config(NetworkConfig):
+    """Settings of Phy-SSM, beside those of all networks.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    width: int = Field(default=64, ge=1, le=_WIDEST)
-    layers: int = Field(default=2, ge=0, le=_DEEPEST)
-
-
-class Config(BaseModel):
-    """Settings of Phy-SSM.
-
-    - `context`, `horizon`, `stride`: rows of a training window and between windows; by default a
-      half, a quarter and a twentieth of the median series, at most 200, 100 and 10.
-      `validation_stride`: rows between windows that choose the best parameters, by default the
-      horizon; fewer rows make more windows, and a steadier choice, of a short validation part.
     - `latent`: size of the sampled latent, mapped linearly to the states; None: the states.
     - `physical_units`: scale states by their data and time by the median gap, so that the known
       terms hold in the user's units; else the structure acts on a free latent.
-    - `ground_states`: channels with the name of a state are that state, without a decoder network.
     - `direct`: a channel that measures no state goes on from its last value by a linear function of
       the rows before, to which the decoder adds; only where rows are nearly regular.
     - `assimilate`: a state is inferred by a Kalman filter around the unit, which takes what the
@@ -61,48 +45,36 @@ class Config(BaseModel):
     - `substeps`: equal parts in which the unit takes each gap; the error of a step, which an
       unknown constant would make up for, falls with their square.
     - `relift`: lifted states are computed anew from the states after each step of a rollout.
-    - `hide`: share of measurements hidden from the encoder in training.
     - `beta`, `lambda_`: weights of the KL term and of the physics state regulariser; `anneal`:
       share of the training over which beta grows from zero.
     - `surprise`: weight of minus the log likelihood of measured states, each given the rows before
       it, under the filter: what makes constants and noises come out unbiased.
     - `curriculum`: share of the training over which the rollout that counts grows to its length:
       long rollouts of a wrong model have gradients that mislead.
-    - `samples`: draws behind an interval.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    context: int | None = Field(default=None, ge=2)
-    horizon: int | None = Field(default=None, ge=1)
-    stride: int | None = Field(default=None, ge=1)
-    validation_stride: int | None = Field(default=None, ge=1)
     encoder: Stack = Stack(width=32, states=32, depth=3)
     encoder_perceptron: Perceptron = Perceptron(width=64, layers=2)
     decoder_perceptron: Perceptron = Perceptron(width=64, layers=2)
-    latent: int | None = Field(default=None, ge=1, le=_WIDEST)
+    latent: int | None = Field(default=None, ge=1, le=WIDEST)
     unit: Stack = Stack(width=32, states=32, depth=2)
     assimilate: bool = True
     unknown_network: Literal["s5", "mlp"] = "s5"
-    unknown_hidden: int = Field(default=32, ge=1, le=_WIDEST)
+    unknown_hidden: int = Field(default=32, ge=1, le=WIDEST)
     discretisation: Discretisation = "zoh"
     skip: Skip = "raw"
     physical_units: bool = True
-    ground_states: bool = True
     direct: bool = True
     control_hold: Literal["start", "mean"] = "start"
     correct: bool = True
     substeps: int = Field(default=2, ge=1, le=100)
     relift: bool = True
-    hide: float = Field(default=0.1, ge=0, lt=1)
     beta: float = Field(default=1e-3, ge=0)
     lambda_: float = Field(default=0.1, ge=0, alias="lambda")
     regulariser: Literal["euclidean", "cosine", "chebyshev"] = "euclidean"
     surprise: float = Field(default=1.0, ge=0)
     anneal: float = Field(default=0.2, ge=0, le=1)
     curriculum: float = Field(default=0.5, ge=0, le=1)
-    samples: int = Field(default=64, ge=2, le=10_000)
-    training: TrainingSettings = TrainingSettings()
 
 
 PAPER: dict[str, Any] = {

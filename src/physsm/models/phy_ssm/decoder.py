@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.random import Generator
 
+from physsm.models._latent.plan import Plan
 from physsm.models.phy_ssm.config import Config
-from physsm.models.phy_ssm.plan import Plan
 from physsm.nn.mlp import MLP
 
 

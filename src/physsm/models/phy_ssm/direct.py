@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from physsm.models._latent.plan import Plan
+from physsm.models._latent.rows import Observations
 from physsm.models.phy_ssm.path_inputs import PathInputs
-from physsm.models.phy_ssm.plan import Plan
-from physsm.models.phy_ssm.values import Observations
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.initial import parameter
 from physsm.nn.lean_scan import lean_scan

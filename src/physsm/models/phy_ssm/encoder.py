@@ -8,10 +8,11 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.random import Generator
 
+from physsm.models._latent.plan import Plan
+from physsm.models._latent.rows import Observations
 from physsm.models.phy_ssm.config import Config
-from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.stacks import make_stack
-from physsm.models.phy_ssm.values import Inferred, Observations
+from physsm.models.phy_ssm.values import Inferred
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.gaussian import Gaussian, gaussian
 from physsm.nn.mlp import MLP, Dense

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from physsm.models._latent.plan import Plan
+from physsm.models._latent.rows import Observations
 from physsm.models.phy_ssm.assimilate import correct, predict, within
-from physsm.models.phy_ssm.plan import Plan
-from physsm.models.phy_ssm.values import Observations
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.gaussian import Gaussian
 from physsm.nn.initial import parameter

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
 from physsm._arguments import number
 from physsm._values import Forecast, Panel, Query, Unknowns
 from physsm.data.times import as_numbers
-from physsm.data.window import (
-    Sizes,
-    cut_windows,
-)
-from physsm.models._base import (
-    AbstractFitted,
-    Prediction,
-    check_coverage,
-    inside_times,
-    read_config,
-)
-from physsm.models._calibration import Calibration, calibrate, uncalibrated
+from physsm.models._base import Prediction, check_coverage, inside_times
+from physsm.models._calibration import uncalibrated
 from physsm.models._future import make_query
-from physsm.models._stored import Interface, Stored
+from physsm.models._latent.fitted import FittedNetwork, spreads
+from physsm.models._latent.rows import Observations
 from physsm.models.phy_ssm import compute
 from physsm.models.phy_ssm.certainty import std_of_constants
 from physsm.models.phy_ssm.config import Config
@@ -36,66 +24,27 @@ from physsm.models.phy_ssm.future import plan_steps
 from physsm.models.phy_ssm.inside import values_inside
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.on_panels import OnPanels, series_first
-from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.stability import instabilities
 from physsm.models.phy_ssm.stream import Stream, as_history, next_row
-from physsm.models.phy_ssm.task import long_enough_windows
-from physsm.models.phy_ssm.values import Boundary, Observations
-from physsm.physics.bounds import limits
-from physsm.physics.system import System
-from physsm.training.checkpoint import named_arrays, restore_arrays
-from physsm.training.loop import Result
+from physsm.models.phy_ssm.values import Boundary
 
 _MOST_SERIES = 64  # behind the certainty of the constants
 _SMALLEST_SPREAD = 1e-6  # scaled: an interval must not have the width zero
 
 
-class FittedLatent(AbstractFitted):
+class FittedLatent(FittedNetwork):
     """A fitted network."""
 
-    def __init__(
-        self,
-        system: System | None,
-        network: Network,
-        interface: Interface,
-        calibration: Calibration,
-        noise: tuple[float, ...],
-        sizes: Sizes,
-        training: Result | None = None,
-        constants_std: tuple[float, ...] = (),
-    ):
-        self.system = system
-        self.network = network
-        self.interface = interface
-        self.calibration = calibration
-        self.noise = noise
-        self.sizes = sizes
-        self.training = training
+    Config = Config
+    build = Network
+
+    def __init__(self, *fields: Any, constants_std: tuple[float, ...] = (), **more: Any):
+        super().__init__(*fields, **more)
         self.constants_std = constants_std
 
-    @property
-    def plan(self) -> Plan:
-        """Scales and places."""
-        return self.network.plan
-
-    def calibrated(self, held_out: Panel) -> FittedLatent:
-        """The same model with intervals from its errors on series that it was not trained on.
-
-        `noise`, what one step ahead leaves open, is added to the spread of the latent draws; then
-        the whole is stretched to cover the measurements.
-        """
-        residual = held_out.values - self._one_step(held_out).mean
-        scaled = residual / np.array(self.plan.channel_scale)
-        with np.errstate(invalid="ignore"):
-            square = np.nanmean(scaled**2, axis=(0, 1)) if np.isfinite(scaled).any() else 1.0
-        noise = np.sqrt(np.nan_to_num(np.broadcast_to(square, (scaled.shape[-1],)), nan=1.0))
-        noisy = self._with(noise=tuple(float(x) for x in noise))
-        chosen = long_enough_windows(
-            held_out, replace(self.sizes, stride=self.sizes.horizon), "validation"
-        )
-        history, query, target = cut_windows(held_out, chosen)
-        prediction = noisy._predict(history, query, wants_spread=True)
-        return noisy._with(calibration=calibrate(target.values, prediction.mean, prediction.spread))
+    def completed(self, train: Panel, held_out: Panel) -> FittedLatent:
+        """With intervals, and with how sure its constants are."""
+        return self.calibrated(held_out).with_certainty(train)
 
     def with_certainty(self, train: Panel) -> FittedLatent:
         """The same model with the standard deviations of its constants, from the training data.
@@ -109,18 +58,8 @@ class FittedLatent(AbstractFitted):
         share = train.lengths[used].sum() / train.lengths.sum()
         return self._with(constants_std=tuple(float(x) for x in std * np.sqrt(share)))
 
-    def _with(self, **changes: Any) -> FittedLatent:
-        fields = {
-            "system": self.system,
-            "network": self.network,
-            "interface": self.interface,
-            "calibration": self.calibration,
-            "noise": self.noise,
-            "sizes": self.sizes,
-            "training": self.training,
-            "constants_std": self.constants_std,
-        }
-        return type(self)(**{**fields, **changes})
+    def _fields(self) -> dict[str, Any]:
+        return {**super()._fields(), "constants_std": self.constants_std}
 
     # The interface of all forecasters.
 
@@ -250,56 +189,8 @@ class FittedLatent(AbstractFitted):
 
     def describe(self) -> dict[str, Any]:
         """Settings, physics, scales."""
-        return {
-            "config": self.network.config.model_dump(by_alias=True),
-            "physics": None if self.system is None else self.system.text,
-            "plan": asdict(self.plan),
-            "noise": list(self.noise),
-            "sizes": asdict(self.sizes),
-            "constants_std": list(self.constants_std),
-        }
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The parameters of the network."""
-        return named_arrays(eqx.filter(self.network, eqx.is_inexact_array))
+        return {**super().describe(), "constants_std": list(self.constants_std)}
 
     @classmethod
-    def restore(cls, stored: Stored) -> FittedLatent:
-        """Build the network again and put the stored parameters in."""
-        description = stored.description
-        config = read_config(Config, description["config"], cls.name)
-        text = description["physics"]
-        system = None if text is None else System.parse(text)
-        plan = Plan.from_json(description["plan"])
-        noise = tuple(float(x) for x in description["noise"])
-        constants_std = tuple(float(x) for x in description["constants_std"])
-        if not all(0 <= spread < np.inf for spread in (*noise, *constants_std)):
-            raise ValueError("a spread is negative or infinite")
-        sizes = Sizes(**description["sizes"])
-        if min(asdict(sizes).values()) < 1:
-            raise ValueError("a size is not a positive number")
-        fresh = Network(system, plan, config, seed=0)
-        network = restore_arrays(fresh, stored.arrays, Path(stored.source) / "model.safetensors")
-        return cls(
-            system,
-            network,
-            stored.interface,
-            stored.calibration,
-            noise,
-            sizes,
-            constants_std=constants_std,
-        )
-
-    def _physics_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        if self.system is None:
-            return (), ()
-        return self.system.states, tuple(unknown.name for unknown in self.system.unknowns)
-
-    def _limits(self) -> tuple[np.ndarray, np.ndarray]:
-        lower, upper = super()._limits()
-        if self.system is not None:
-            least, greatest = limits(self.system.state_bounds)
-            for channel, state in enumerate(self.plan.grounded):
-                if state >= 0:
-                    lower[channel], upper[channel] = least[state], greatest[state]
-        return lower, upper
+    def _restored(cls, description: Mapping[str, Any]) -> dict[str, Any]:
+        return {"constants_std": spreads(description["constants_std"])}

@@ -2,110 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, ClassVar, cast, final
+from typing import Any, ClassVar, final
 
-from physsm._arguments import LARGEST_SEED, whole_number
 from physsm._errors import ConfigError
 from physsm._values import Panel
-from physsm.data.split import default_split
-from physsm.data.table import to_panel
-from physsm.data.window import (
-    Sizes,
-    default_sizes,
-)
-from physsm.models._base import (
-    AbstractForecaster,
-    read_config,
-    with_columns,
-)
-from physsm.models._calibration import uncalibrated
-from physsm.models._stored import Interface
+from physsm.data.window import Sizes
+from physsm.models._base import read_config
+from physsm.models._latent.forecaster import NetworkForecaster
+from physsm.models._latent.plan import data_plan, physics_plan
 from physsm.models.phy_ssm.config import Config, Preset, preset_settings
 from physsm.models.phy_ssm.fit_direct import fit_direct
 from physsm.models.phy_ssm.fitted import FittedLatent
 from physsm.models.phy_ssm.network import Network
+from physsm.models.phy_ssm.objective import objective, reconstruction
 from physsm.models.phy_ssm.path_inputs import PathInputs
-from physsm.models.phy_ssm.plan import data_plan, physics_plan
-from physsm.models.phy_ssm.task import make_task
 from physsm.physics.system import System
-from physsm.training.loop import Progress
-from physsm.training.loop import train as run_training
 
 
-class LatentForecaster(AbstractForecaster):
+class LatentForecaster(NetworkForecaster[FittedLatent]):
     """What Phy-SSM and the plain S5 model share: the same network, with or without physics."""
 
-    irregular: ClassVar[bool] = True
-    missing: ClassVar[bool] = True
-    controls: ClassVar[bool] = True
-    trains: ClassVar[bool] = True
     Config = Config
+    objective = staticmethod(objective)
+    error = staticmethod(reconstruction)
+    config: Config
 
-    def __init__(self, system: System | None, config: Config):
-        self.system = system
-        self.config = config
-        self.control_names = () if system is None else system.controls
-
-    def fit(
-        self,
-        train: Any,
-        validation: Any = None,
-        *,
-        seed: int = 0,
-        folder: str | Path | None = None,
-        resume: bool = False,
-        report: Callable[[Progress], None] = lambda _: None,
-    ) -> FittedLatent:
-        """Train on a table or Panel.
-
-        Without `validation`, whole series are set aside, or the ends of a few. With a `folder`,
-        checkpoints are kept there, and `resume` continues from the last one exactly. `report` is
-        called after each step, for a progress bar.
-        """
-        whole_number(seed, "seed", 0, LARGEST_SEED)
-        panel = self._panel(train)
-        sizes = self.sizes(panel)
-        if validation is None:
-            panel, held_out = default_split(panel, seed, sizes.context + sizes.horizon)
-            sizes = self.sizes(panel)
-        else:
-            held_out = with_columns(self._panel(validation), panel.channels, panel.control_names)
+    def network(self, panel: Panel, held_out: Panel, sizes: Sizes, seed: int) -> Network:
+        """The network, with a direct path as it is best without any training."""
         plan = data_plan(panel, self.config.hide > 0, self.config.physical_units)
         if self.system is not None:
             plan = physics_plan(plan, self.system, panel, self.config.ground_states)
+        if not self.config.direct:
+            return Network(self.system, plan, self.config, seed)
         scaled, scaled_held_out = plan.scale(panel), plan.scale(held_out)
-        start = None
-        if self.config.direct:
-            start = fit_direct(PathInputs.of(self.system, plan), scaled, scaled_held_out, sizes)
-        if start is not None:
-            plan = replace(plan, offsets=start.offsets, short=start.short_offsets)
-        network = Network(self.system, plan, self.config, seed)
-        if start is not None:
-            network = network.with_direct_path(start)
-        task = make_task(network, scaled, scaled_held_out, sizes, self.config)
-        place = None if folder is None else Path(folder)
-        result = run_training(
-            task, self.config.training, seed=seed, folder=place, resume=resume, report=report
-        )
-        kind = cast(type[FittedLatent], self.Fitted)
-        fitted = kind(
-            self.system,
-            result.params,
-            Interface.of(panel),
-            uncalibrated(len(panel.channels)),
-            (1.0,) * len(panel.channels),
-            sizes,
-            result,
-        )
-        return fitted.calibrated(held_out).with_certainty(panel)
-
-    def _panel(self, data: Any) -> Panel:
-        if isinstance(data, Panel):
-            return data
-        return to_panel(data, controls=list(self.control_names))
+        start = fit_direct(PathInputs.of(self.system, plan), scaled, scaled_held_out, sizes)
+        if start is None:
+            return Network(self.system, plan, self.config, seed)
+        plan = replace(plan, offsets=start.offsets, short=start.short_offsets)
+        return Network(self.system, plan, self.config, seed).with_direct_path(start)
 
     @classmethod
     def test_settings(cls) -> dict[str, Any]:
@@ -125,15 +61,6 @@ class LatentForecaster(AbstractForecaster):
             "substeps": 1,
             "training": {"steps": 10, "batch_size": 8, "validations": 2},
         }
-
-    def sizes(self, panel: Panel) -> Sizes:
-        """Rows of training windows: settings, or shares of the median series."""
-        usual = default_sizes(panel)
-        return Sizes(
-            self.config.context or usual.context,
-            self.config.horizon or usual.horizon,
-            self.config.stride or usual.stride,
-        )
 
 
 @final

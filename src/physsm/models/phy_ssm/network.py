@@ -16,6 +16,8 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from physsm.models._latent.plan import Plan
+from physsm.models._latent.rows import Observations
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.decoder import Decoder
 from physsm.models.phy_ssm.direct import DirectPath
@@ -24,17 +26,8 @@ from physsm.models.phy_ssm.filter import Belief, Filter
 from physsm.models.phy_ssm.fit_direct import Start
 from physsm.models.phy_ssm.free_unit import FreeUnit
 from physsm.models.phy_ssm.path_inputs import PathInputs
-from physsm.models.phy_ssm.plan import Plan
 from physsm.models.phy_ssm.unit import PhysicsUnit
-from physsm.models.phy_ssm.values import (
-    Beliefs,
-    Boundary,
-    Drive,
-    Inferred,
-    Observations,
-    Observed,
-    Rollout,
-)
+from physsm.models.phy_ssm.values import Beliefs, Boundary, Drive, Inferred, Observed, Rollout
 from physsm.nn.cholesky import cholesky
 from physsm.nn.discretise import Discrete
 from physsm.nn.gaussian import Gaussian, gaussian, sample
@@ -104,6 +97,11 @@ class Network(eqx.Module):
     def dtype(self) -> jnp.dtype:
         """The precision of the parameters."""
         return self.unit.dtype
+
+    @property
+    def starts_well(self) -> bool:
+        """A direct path is good before any training."""
+        return self.direct_path is not None
 
     @property
     def identity(self) -> str:

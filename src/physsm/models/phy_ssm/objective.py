@@ -15,8 +15,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from physsm.data.window import Batch
+from physsm.models._latent.rows import Observations, in_precision
 from physsm.models.phy_ssm.network import Network
-from physsm.models.phy_ssm.values import Observations, Observed, in_precision
+from physsm.models.phy_ssm.values import Observed
 from physsm.nn.gaussian import kl
 
 
@@ -80,6 +81,11 @@ def losses(
         _row_mean(_distance(network, observed.z_ext[1:], observed.predicted), pairs),
         surprise,
     )
+
+
+def reconstruction(network: Network, batch: Batch, context: int) -> Float[Array, ""]:
+    """The error by which the best parameters are chosen."""
+    return losses(network, batch, context, None).reconstruction
 
 
 def objective(

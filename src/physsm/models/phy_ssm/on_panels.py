@@ -10,10 +10,10 @@ from jaxtyping import Float
 
 from physsm._values import Panel, Series
 from physsm.data.window import Batch, gather, whole_series
+from physsm.models._latent.kept import Kept
+from physsm.models._latent.rows import Observations
 from physsm.models.phy_ssm import compute
-from physsm.models.phy_ssm.kept import Kept
 from physsm.models.phy_ssm.network import Network
-from physsm.models.phy_ssm.values import Observations
 
 
 class OnPanels:

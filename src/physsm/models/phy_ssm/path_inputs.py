@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from physsm.models.phy_ssm.plan import Plan
+from physsm.models._latent.plan import Plan
 from physsm.physics.program import Program, run_program
 from physsm.physics.system import System
 

@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float
 
 from physsm._values import Panel, Query
+from physsm.models._latent.plan import Plan
 from physsm.models.phy_ssm.network import FAR
-from physsm.models.phy_ssm.plan import Plan
 from physsm.physics.system import System
 
 

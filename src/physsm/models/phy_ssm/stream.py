@@ -11,9 +11,10 @@ from jaxtyping import Float
 from physsm._arguments import number, numbers
 from physsm._errors import DataError
 from physsm._values import Panel
+from physsm.models._latent.plan import Plan
+from physsm.models._latent.rows import Observations
 from physsm.models._stored import Interface
-from physsm.models.phy_ssm.plan import Plan
-from physsm.models.phy_ssm.values import Boundary, Observations
+from physsm.models.phy_ssm.values import Boundary
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physsm.models.phy_ssm.plan import Plan
+from physsm.models._latent.plan import Plan
 from physsm.nn.initial import parameter
 from physsm.physics.bounds import Bounds, limits
 from physsm.physics.constrain import from_bounded, to_bounded

@@ -5,25 +5,12 @@ Values are scaled as the plan says. Controls are in their own units.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physsm._programs import serialisable
 from physsm.nn.gaussian import Gaussian
-
-
-class Observations(NamedTuple):
-    """What the encoder reads: each channel's last shown value, whether it was shown in this row,
-    the controls, and the gap before the row. A gap of zero marks padding before a series.
-    """
-
-    last: Float[Array, "*steps channels"]
-    seen: Float[Array, "*steps channels"]
-    controls: Float[Array, "*steps controls"]
-    gaps: Float[Array, "*steps"]
 
 
 class Inferred(NamedTuple):
@@ -106,8 +93,3 @@ class Rollout(NamedTuple):
 
 
 serialisable(Gaussian, Boundary, Observed, Beliefs, Rollout)
-
-
-def in_precision(tree: Any, dtype: jnp.dtype) -> Any:
-    """NumPy arrays, such as those of a batch, as arrays of the network's precision."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), tree)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from jaxtyping import Array
@@ -19,19 +20,26 @@ from physsm.data.window import (
     shuffled_batches,
     windows,
 )
-from physsm.models.phy_ssm.config import Config
-from physsm.models.phy_ssm.kept import Kept
-from physsm.models.phy_ssm.network import Network
-from physsm.models.phy_ssm.objective import losses, objective
+from physsm.models._latent.kept import Kept
+from physsm.models._latent.settings import NetworkConfig
 from physsm.training.loop import Task
 
 _BREAK = 1000  # median gaps: a longer one is a break in the recording
 
 
 def make_task(
-    network: Network, train: Panel, held_out: Panel, sizes: Sizes, config: Config
+    network: Any,
+    train: Panel,
+    held_out: Panel,
+    sizes: Sizes,
+    config: NetworkConfig,
+    objective: Callable[[Any, Batch, int, Array, Array], Array],
+    error: Callable[..., Array],
 ) -> Task:
-    """The task of training a network on scaled panels."""
+    """The task of training a network on panels, by an objective of windows; `error`, a function of
+    a module, of windows too, chooses the best parameters.
+    """
+    train, held_out = network.plan.scale(train), network.plan.scale(held_out)
     chosen = _without_breaks(train, long_enough_windows(train, sizes, "training"))
     size = min(config.training.batch_size, chosen.number)
     per_epoch = config.training.batches_per_epoch(-(-chosen.number // size))
@@ -45,23 +53,20 @@ def make_task(
     held_out_windows = long_enough_windows(held_out, replace(sizes, stride=between), "validation")
     parts = list(_even_parts(held_out_windows, 64))
 
-    def validate(network: Network) -> float:
+    def validate(network: Any) -> float:
         kept, values = Kept(network), []
         for part in parts:
             batch = gather(held_out, part, sizes.context, sizes.horizon, 1.0)
-            values.append(float(kept(_reconstruction, batch, context=sizes.context)))
+            values.append(float(kept(error, batch, context=sizes.context)))
         return float(np.average(values, weights=[part.number for part in parts]))
 
-    def loss(params: Network, batch: Batch, key: Array, progress: Array) -> Array:
+    def loss(params: Any, batch: Batch, key: Array, progress: Array) -> Array:
         return objective(params, batch, sizes.context, key, progress)
 
     identity = f"objective {sizes.context} {network.identity}"
-    start_counts = network.direct_path is not None
-    return Task(network, loss, batches, per_epoch, validate, identity, start_counts)
-
-
-def _reconstruction(network: Network, batch: Batch, context: int) -> Array:
-    return losses(network, batch, context, None).reconstruction
+    return Task(
+        network, loss, batches, per_epoch, validate, identity, start_counts=network.starts_well
+    )
 
 
 def long_enough_windows(panel: Panel, sizes: Sizes, what: str) -> Windows:

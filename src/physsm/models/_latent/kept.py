@@ -11,15 +11,15 @@ import jax
 from jaxtyping import Array
 
 from physsm._programs import Program
-from physsm.models.phy_ssm.network import Network
 
 
 class Kept:
     """A network to run functions on: `kept(f, *arrays, **settings)` is `f(network, *arrays,
-    **settings)`, compiled. `f` is a function of a module; settings are part of the program.
+    **settings)`, compiled. `f` is a function of a module; settings are part of the program. The
+    network has an `identity`: all but its parameters.
     """
 
-    def __init__(self, network: Network):
+    def __init__(self, network: Any):
         arrays, self._static = eqx.partition(network, eqx.is_array)
         self._leaves, self._structure = jax.tree.flatten(arrays)
         self._identity = network.identity
