@@ -1,0 +1,123 @@
+"""Recurrent layers over sequences, time first: a row whose `valid` is 0 leaves the state as it was.
+
+What a layer makes of its inputs is one matrix product for all rows; only what depends on the state
+before runs from row to row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from physsm.nn.broadcast import on_last_axis
+from physsm.nn.initial import parameter
+from physsm.nn.linear import linear
+
+Cell = Literal["rnn", "gru", "lstm"]
+_GATES: dict[Cell, int] = {"rnn": 1, "gru": 3, "lstm": 4}
+
+
+class RecurrentLayer(eqx.Module):
+    """A plain (tanh) layer, a gated recurrent unit, or a long short-term memory.
+
+    The state of the last is its output and its memory, joined; that of the others is their output.
+    """
+
+    W: Float[Array, "gates inputs"]
+    U: Float[Array, "gates width"]
+    b: Float[Array, " gates"]
+    b_state: Float[Array, " width"]
+    cell: Cell = eqx.field(static=True)
+    width: int = eqx.field(static=True)
+
+    def __init__(self, inputs: int, width: int, cell: Cell, rng: np.random.Generator):
+        gates, limit = _GATES[cell] * width, 1 / np.sqrt(width)
+        self.W = parameter(limit * rng.uniform(-1, 1, (gates, inputs)))
+        self.U = parameter(limit * rng.uniform(-1, 1, (gates, width)))
+        self.b = parameter(limit * rng.uniform(-1, 1, gates))
+        # Of the candidate of a gated unit: it stands inside of the reset gate.
+        own = width if cell == "gru" else 0
+        self.b_state = parameter(limit * rng.uniform(-1, 1, own))
+        self.cell, self.width = cell, width
+
+    def start(self, *batch: int) -> Float[Array, "*batch state"]:
+        """The state before the first row."""
+        return jnp.zeros((*batch, self.width * (2 if self.cell == "lstm" else 1)), self.W.dtype)
+
+    def given(self, x: Float[Array, "*rest inputs"]) -> Float[Array, "*rest gates"]:
+        """What inputs contribute to the gates."""
+        return linear(self.W, x) + on_last_axis(self.b, x)
+
+    def step(
+        self, given: Float[Array, "*batch gates"], state: Float[Array, "*batch state"]
+    ) -> Float[Array, "*batch state"]:
+        """The state after one row."""
+        recurrent = linear(self.U, state[..., : self.width])
+        if self.cell == "rnn":
+            return jnp.tanh(given + recurrent)
+        if self.cell == "gru":
+            return self._gru(given, recurrent, state)
+        i, f, g, o = jnp.split(given + recurrent, 4, axis=-1)
+        memory = jax.nn.sigmoid(f) * state[..., self.width :] + jax.nn.sigmoid(i) * jnp.tanh(g)
+        return jnp.concatenate([jax.nn.sigmoid(o) * jnp.tanh(memory), memory], axis=-1)
+
+    def _gru(self, given: Array, recurrent: Array, state: Array) -> Array:
+        (r, u, n), (r_h, u_h, n_h) = (jnp.split(part, 3, axis=-1) for part in (given, recurrent))
+        candidate = jnp.tanh(n + jax.nn.sigmoid(r + r_h) * (n_h + on_last_axis(self.b_state, n)))
+        keep = jax.nn.sigmoid(u + u_h)
+        return candidate + keep * (state - candidate)
+
+    def __call__(
+        self,
+        x: Float[Array, "steps *batch inputs"],
+        valid: Float[Array, " steps *batch"],
+        before: Callable[[Array, Array], Array] | None = None,
+        extra: Array | None = None,
+    ) -> Float[Array, "steps *batch width"]:
+        """The outputs of all rows, the first row first. `before(state, extra[i])` is what becomes
+        of a state in the time before row i.
+        """
+        given = self.given(x)
+        elapsed = jnp.zeros_like(valid) if extra is None else extra
+
+        def row(state: Array, now: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+            given, valid, elapsed = now
+            carried = state if before is None else before(state, elapsed)
+            state = jnp.where(valid[..., None] > 0, self.step(given, carried), state)
+            return state, state[..., : self.width]
+
+        start = self.start(*x.shape[1:-1])
+        return jax.lax.scan(row, start, (given, valid, elapsed))[1]
+
+
+class RecurrentStack(eqx.Module):
+    """Layers one on top of the other."""
+
+    layers: tuple[RecurrentLayer, ...]
+
+    def __init__(self, inputs: int, width: int, depth: int, cell: Cell, rng: np.random.Generator):
+        sizes = [inputs] + [width] * (depth - 1)
+        self.layers = tuple(RecurrentLayer(size, width, cell, rng) for size in sizes)
+
+    def __call__(
+        self, x: Float[Array, "steps *batch inputs"], valid: Float[Array, " steps *batch"]
+    ) -> Float[Array, "steps *batch width"]:
+        """The outputs of the last layer at all rows."""
+        for layer in self.layers:
+            x = layer(x, valid)
+        return x
+
+
+def backwards(
+    stack: Callable[[Array, Array], Array],
+    x: Float[Array, "steps *batch inputs"],
+    valid: Float[Array, " steps *batch"],
+) -> Float[Array, "steps *batch width"]:
+    """A stack that reads the last row first: its output at row i has seen rows i and later."""
+    return stack(x[::-1], valid[::-1])[::-1]

@@ -1,0 +1,108 @@
+"""The solver against closed forms, finite differences, and itself asked otherwise."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+from scipy.linalg import expm
+
+from physsm.nn.ode import SolverSettings, solve_ode
+
+FINE = SolverSettings(rtol=1e-8, atol=1e-9)
+LINEAR = np.array([[-0.3, 1.1, 0.0], [-1.2, -0.1, 0.4], [0.2, 0.0, -0.5]])
+
+
+def irregular(seed: int, series: int = 5, rows: int = 40, span: float = 9.0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return np.sort(rng.uniform(0, span, (series, rows)), axis=1)
+
+
+def test_linear_systems_match_the_matrix_exponential_at_the_times_of_each_series():
+    times = irregular(0)
+    starts = np.random.default_rng(1).normal(size=(5, 3))
+    A = jnp.asarray(LINEAR)
+    solve = jax.jit(
+        jax.vmap(lambda z, t: solve_ode(lambda _, z: A @ z, z, t, FINE, 2.0)),
+    )
+    found = solve(jnp.asarray(starts), jnp.asarray(times))
+    assert np.asarray(found.is_reached).all()
+    for i in range(5):
+        wanted = np.stack([expm(LINEAR * t) @ starts[i] for t in times[i]])
+        np.testing.assert_allclose(found.states[i], wanted, atol=1e-6)
+
+
+def test_a_harmonic_oscillator_keeps_its_phase():
+    times = jnp.asarray(irregular(3)[0])
+    found = solve_ode(
+        lambda _, z: jnp.stack([z[1], -4 * z[0]]), jnp.array([1.0, 0.0]), times, FINE, 1.5
+    )
+    np.testing.assert_allclose(found.states[:, 0], np.cos(2 * times), atol=1e-6)
+    np.testing.assert_allclose(found.states[:, 1], -2 * np.sin(2 * times), atol=1e-6)
+
+
+def test_a_drift_may_depend_on_time():
+    times = jnp.asarray(irregular(4)[0])
+    found = solve_ode(lambda t, z: jnp.cos(t)[None], jnp.zeros(1), times, FINE, 3.0)
+    np.testing.assert_allclose(found.states[:, 0], np.sin(times), atol=1e-6)
+
+
+def test_gradients_match_finite_differences():
+    times = jnp.asarray(irregular(5, rows=7, span=3.0)[0])
+
+    def total(start, rate):
+        drift = lambda _, z: jnp.stack([z[1], -rate * jnp.sin(z[0])])  # noqa: E731
+        return solve_ode(drift, jnp.asarray(start), times, FINE, 1.0).states.sum()
+
+    check_grads(total, (jnp.array([0.4, -0.2]), jnp.array(2.3)), 1, modes=["rev"], rtol=1e-3)
+
+
+def test_the_gradient_of_an_exponential_is_known():
+    times = jnp.array([0.3, 1.7])
+    slope = jax.grad(
+        lambda rate: solve_ode(lambda _, z: rate * z, jnp.ones(1), times, FINE, 1.0).states.sum()
+    )(jnp.array(-0.8))
+    wanted = sum(t * np.exp(-0.8 * t) for t in (0.3, 1.7))
+    assert float(slope) == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.mark.parametrize("last", [2, 9, 21])
+def test_how_far_it_is_asked_for_changes_nothing_before(last):
+    loose = SolverSettings()
+    times = jnp.asarray(irregular(6, rows=30, span=20.0)[0])
+    drift = lambda _, z: jnp.stack([z[1], -3 * jnp.sin(z[0])])  # noqa: E731
+    start = jnp.array([1.0, 0.5])
+    whole = solve_ode(drift, start, times, loose, 2.0).states
+    part = solve_ode(drift, start, times[:last], loose, 2.0).states
+    np.testing.assert_allclose(part, whole[:last], rtol=1e-12)
+
+
+def test_times_may_come_in_any_order_and_repeat():
+    times = jnp.array([1.0, 0.0, 2.0, 1.0, 0.5])
+    found = solve_ode(lambda _, z: -z, jnp.ones(1), times, FINE, 1.0).states[:, 0]
+    np.testing.assert_allclose(found, np.exp(-np.asarray(times)), atol=1e-7)
+
+
+def test_long_paths_in_blocks_go_on_where_the_last_ended():
+    times = jnp.asarray(np.sort(np.random.default_rng(7).uniform(0, 60, 2500)))
+    found = solve_ode(
+        lambda _, z: jnp.stack([z[1], -z[0]]), jnp.array([0.0, 1.0]), times, FINE, 4.0
+    )
+    assert np.asarray(found.is_reached).all()
+    np.testing.assert_allclose(found.states[:, 0], np.sin(times), atol=1e-5)
+
+
+def test_a_solution_that_ends_says_so_and_keeps_its_last_state():
+    """z' = z² is infinite at time 1."""
+    times = jnp.array([0.5, 0.9, 1.5, 3.0])
+    found = solve_ode(lambda _, z: z**2, jnp.ones(1), times, SolverSettings(), 5.0)
+    np.testing.assert_array_equal(found.is_reached, [True, True, False, False])
+    assert np.isfinite(np.asarray(found.states)).all()
+    np.testing.assert_allclose(found.states[:2, 0], [2, 10], rtol=1e-2)
+
+
+def test_too_few_steps_are_noticed():
+    few = SolverSettings(rtol=1e-6, atol=1e-8, max_steps=8)
+    times = jnp.array([0.01, 50.0])
+    found = solve_ode(lambda _, z: jnp.stack([z[1], -9 * z[0]]), jnp.ones(2), times, few, 100.0)
+    assert not bool(found.is_reached[1])

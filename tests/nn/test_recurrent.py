@@ -1,0 +1,86 @@
+"""Recurrent layers against Equinox's cells, run row by row."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physsm.nn.recurrent import RecurrentLayer, RecurrentStack, backwards
+
+STEPS, BATCH, INPUTS, WIDTH = 9, 3, 4, 5
+
+
+def rows(seed: int = 0) -> tuple[jax.Array, jax.Array]:
+    rng = np.random.default_rng(seed)
+    valid = np.ones((STEPS, BATCH))
+    valid[:4, 1] = 0
+    valid[5, 2] = 0
+    return jnp.asarray(rng.normal(size=(STEPS, BATCH, INPUTS))), jnp.asarray(valid)
+
+
+def layer(cell) -> RecurrentLayer:
+    return RecurrentLayer(INPUTS, WIDTH, cell, np.random.default_rng(1))
+
+
+def loop(step, start, x, valid):
+    """One series at a time, one row at a time."""
+    outputs = np.zeros((STEPS, BATCH, WIDTH))
+    for series in range(BATCH):
+        state = start
+        for i in range(STEPS):
+            if valid[i, series]:
+                state = step(x[i, series], state)
+            outputs[i, series] = state[0] if isinstance(state, tuple) else state
+    return outputs
+
+
+def test_gru_equals_that_of_equinox():
+    ours, theirs = layer("gru"), eqx.nn.GRUCell(INPUTS, WIDTH, key=jax.random.key(0))
+    theirs = eqx.tree_at(
+        lambda c: (c.weight_ih, c.weight_hh, c.bias, c.bias_n),
+        theirs,
+        (ours.W, ours.U, ours.b, ours.b_state),
+    )
+    x, valid = rows()
+    found = ours(x, valid)
+    np.testing.assert_allclose(found, loop(theirs, jnp.zeros(WIDTH), x, valid), atol=1e-12)
+
+
+def test_lstm_equals_that_of_equinox():
+    ours, theirs = layer("lstm"), eqx.nn.LSTMCell(INPUTS, WIDTH, key=jax.random.key(0))
+    theirs = eqx.tree_at(
+        lambda c: (c.weight_ih, c.weight_hh, c.bias), theirs, (ours.W, ours.U, ours.b)
+    )
+    x, valid = rows()
+    start = (jnp.zeros(WIDTH), jnp.zeros(WIDTH))
+    np.testing.assert_allclose(ours(x, valid), loop(theirs, start, x, valid), atol=1e-12)
+
+
+def test_a_plain_layer_is_a_tanh():
+    ours = layer("rnn")
+    x, valid = rows()
+
+    def step(x, h):
+        return jnp.tanh(ours.W @ x + ours.U @ h + ours.b)
+
+    np.testing.assert_allclose(ours(x, valid), loop(step, jnp.zeros(WIDTH), x, valid), atol=1e-12)
+
+
+@pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
+def test_rows_before_a_series_change_nothing(cell):
+    stack = RecurrentStack(INPUTS, WIDTH, 2, cell, np.random.default_rng(2))
+    x, valid = rows()
+    alone = stack(x[4:, 1:2], valid[4:, 1:2])
+    np.testing.assert_allclose(stack(x, valid)[4:, 1:2], alone, atol=1e-12)
+
+
+def test_backwards_sees_later_rows_only():
+    stack = RecurrentStack(INPUTS, WIDTH, 2, "gru", np.random.default_rng(2))
+    x, valid = rows()
+    found = backwards(stack, x, valid)
+    changed = backwards(stack, x.at[:3].add(1.0), valid)
+    np.testing.assert_array_equal(found[3:], changed[3:])
+    assert (np.abs(found - changed)[0, 0] > 1e-6).all()
+    flipped = stack(x[::-1], valid[::-1])[::-1]
+    np.testing.assert_array_equal(found, flipped)
