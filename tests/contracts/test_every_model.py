@@ -240,7 +240,7 @@ def test_one_step_sees_the_row_just_before(name):
     values[:, 10] += 5.0
     found = fitted_model(name).one_step(replace(panel, values=values)).mean[:, 11]
     wanted = fitted_model(name).one_step(panel).mean[:, 11]
-    assert (np.abs(found - wanted) > 1e-3).any(1).all()
+    assert (np.abs(found - wanted) > 1e-6).any(1).all()
 
 
 @pytest.mark.parametrize("rows", [1, 2])

@@ -106,3 +106,15 @@ def test_too_few_steps_are_noticed():
     times = jnp.array([0.01, 50.0])
     found = solve_ode(lambda _, z: jnp.stack([z[1], -9 * z[0]]), jnp.ones(2), times, few, 100.0)
     assert not bool(found.is_reached[1])
+
+
+def test_steps_end_at_given_nodes_so_that_kinks_behind_a_time_do_not_matter():
+    """z' = |t - 1|, asked for up to its kink and beyond."""
+    nodes = jnp.array([0.0, 0.0, 0.4, 1.0, 1.7, 2.0, 2.0])
+    times = jnp.array([0.0, 0.4, 1.0, 1.7, 2.0])
+    found = solve_ode(lambda t, z: jnp.abs(t - 1)[None], jnp.zeros(1), times, FINE, nodes)
+    wanted = np.where(times < 1, times - times**2 / 2, 0.5 + (times - 1) ** 2 / 2)
+    np.testing.assert_allclose(found.states[:, 0], wanted, atol=1e-12)
+    flat = lambda t, z: jnp.where(t <= 1, jnp.abs(t - 1), 7.0)[None]  # noqa: E731
+    before = solve_ode(flat, jnp.zeros(1), times[:3], SolverSettings(), nodes).states
+    np.testing.assert_array_equal(before[:, 0], found.states[:3, 0])

@@ -74,26 +74,29 @@ class RecurrentLayer(eqx.Module):
         return candidate + keep * (state - candidate)
 
     def __call__(
-        self,
-        x: Float[Array, "steps *batch inputs"],
-        valid: Float[Array, " steps *batch"],
-        before: Callable[[Array, Array], Array] | None = None,
-        extra: Array | None = None,
+        self, x: Float[Array, "steps *batch inputs"], valid: Float[Array, " steps *batch"]
     ) -> Float[Array, "steps *batch width"]:
-        """The outputs of all rows, the first row first. `before(state, extra[i])` is what becomes
-        of a state in the time before row i.
+        """The outputs at all rows, the first row first."""
+        return self.run(self.given(x), valid, jnp.zeros_like(valid), lambda state, _: state)
+
+    def run(
+        self,
+        given: Float[Array, "steps *batch gates"],
+        valid: Float[Array, " steps *batch"],
+        gaps: Float[Array, " steps *batch"],
+        over_gap: Callable[[Array, Array], Array],
+    ) -> Float[Array, "steps *batch width"]:
+        """The same, of what rows contribute to the gates. `over_gap(state, gaps[i])` is what
+        becomes of a state in the time before row i.
         """
-        given = self.given(x)
-        elapsed = jnp.zeros_like(valid) if extra is None else extra
 
         def row(state: Array, now: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-            given, valid, elapsed = now
-            carried = state if before is None else before(state, elapsed)
-            state = jnp.where(valid[..., None] > 0, self.step(given, carried), state)
+            given, valid, gap = now
+            state = over_gap(state, gap)
+            state = jnp.where(valid[..., None] > 0, self.step(given, state), state)
             return state, state[..., : self.width]
 
-        start = self.start(*x.shape[1:-1])
-        return jax.lax.scan(row, start, (given, valid, elapsed))[1]
+        return jax.lax.scan(row, self.start(*valid.shape[1:]), (given, valid, gaps))[1]
 
 
 class RecurrentStack(eqx.Module):
@@ -112,6 +115,31 @@ class RecurrentStack(eqx.Module):
         for layer in self.layers:
             x = layer(x, valid)
         return x
+
+
+class BothDirections(eqx.Module):
+    """Layers that read their inputs forwards and backwards, each the outputs of both before it."""
+
+    layers: tuple[tuple[RecurrentLayer, RecurrentLayer], ...]
+
+    def __init__(self, inputs: int, width: int, depth: int, cell: Cell, rng: np.random.Generator):
+        sizes = [inputs] + [2 * width] * (depth - 1)
+        self.layers = tuple(
+            (RecurrentLayer(size, width, cell, rng), RecurrentLayer(size, width, cell, rng))
+            for size in sizes
+        )
+
+    def __call__(
+        self, x: Float[Array, "steps *batch inputs"], valid: Float[Array, " steps *batch"]
+    ) -> Float[Array, "*batch twice"]:
+        """What both directions of the last layer have read at their ends: the one at the last row,
+        the other at the first.
+        """
+        forth = back = x
+        for ahead, behind in self.layers:
+            forth, back = ahead(x, valid), backwards(behind, x, valid)
+            x = jnp.concatenate([forth, back], axis=-1)
+        return jnp.concatenate([forth[-1], back[0]], axis=-1)
 
 
 def backwards(

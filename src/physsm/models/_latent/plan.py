@@ -34,7 +34,8 @@ class Plan:
     inside the network, in the table's unit. `largest_gap` is in that unit. `offsets` are the rows
     that a direct path looks back at, counted from the last; without any there is no such path. It
     uses the first `short` of them (0: all) where a series has not yet as many rows. It is told of
-    the functions of controls that the equations name, less `term_shift`, by `term_scale`.
+    the functions of controls that the equations name, less `term_shift`, by `term_scale`. `span` is
+    how long a training window is, in `time_scale`: the natural time of a drift that is learned.
     """
 
     channels: tuple[str, ...]
@@ -55,6 +56,7 @@ class Plan:
     short: int = 0
     term_shift: Numbers = ()
     term_scale: Numbers = ()
+    span: float = 1.0
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Plan:
@@ -66,7 +68,7 @@ class Plan:
         plan = cls(**fields)
         sizes = (plan.channel_scale, plan.control_scale, plan.state_scale, plan.extended_scale)
         sizes = (*sizes, plan.unknown_size, plan.term_scale)
-        positive = [plan.time_scale, plan.largest_gap, *sum(sizes, ())]
+        positive = [plan.time_scale, plan.largest_gap, plan.span, *sum(sizes, ())]
         if not all(0 < size < np.inf for size in positive):
             raise ValueError("a scale is not a positive number")
         shifts = (plan.channel_shift, plan.control_shift, plan.state_offset, plan.term_shift)

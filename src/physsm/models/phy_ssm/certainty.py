@@ -24,9 +24,9 @@ from jaxtyping import Array, Float
 
 from physsm.models._latent.kept import Kept
 from physsm.models._latent.rows import in_precision
+from physsm.models._latent.terms import in_physical_units, of_kind
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.objective import predict
-from physsm.models.phy_ssm.terms import in_physical_units, of_kind
 from physsm.models.phy_ssm.unit import PhysicsUnit
 from physsm.nn.gaussian import Gaussian
 from physsm.physics.system import System

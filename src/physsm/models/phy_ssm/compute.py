@@ -9,24 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from physsm.models._latent.rows import Observations
+from physsm.models._latent.spread import spread_of
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.values import Beliefs, Boundary, Drive, Observed, Rollout
 
 _DRAWS_OF_UNKNOWNS = 32
-
-
-def rounded_up(steps: int) -> int:
-    """The next of 16, 32, 48, and so on; above 256, multiples of at most a sixteenth."""
-    unit = 16
-    while unit * 16 < steps:
-        unit *= 2
-    return -(-steps // unit) * unit
 
 
 def observe(network: Network, rows: Observations) -> Observed:
@@ -83,7 +75,7 @@ def spread_of_rollout(
             future = network.rollout(network.draw(boundary, key_start), controls, gaps, key_steps)
             return network.future_rows(boundary, future.z_ext, controls, gaps)
 
-        return _spread(jax.vmap(one_draw)(keys))
+        return spread_of(jax.vmap(one_draw)(keys))
 
     return jax.vmap(one_series, in_axes=(0, 1, 1), out_axes=1)(boundary, controls, gaps)
 
@@ -91,7 +83,7 @@ def spread_of_rollout(
 def spread_of_unknowns(network: Network, rows: Observations) -> Array:
     """Standard deviation of theta at each row over draws of the states."""
     keys = jr.split(jr.key(0), _DRAWS_OF_UNKNOWNS)
-    return _spread(jax.vmap(lambda key: network.observe(rows, key).theta)(keys))
+    return spread_of(jax.vmap(lambda key: network.observe(rows, key).theta)(keys))
 
 
 def advance_rows(network: Network, z_ext: Array, theta: Array, drive: Drive) -> Array:
@@ -110,9 +102,3 @@ def padded_steps(array: np.ndarray, steps: int) -> np.ndarray:
     """Zeros after the last step, up to `steps`."""
     missing = steps - array.shape[0]
     return np.concatenate([array, np.zeros((missing, *array.shape[1:]), array.dtype)])
-
-
-def _spread(draws: Array) -> Array:
-    """Robust to single draws that run away: half the distance of the quantiles one std apart."""
-    low, high = jnp.quantile(draws, jnp.asarray([0.1587, 0.8413], draws.dtype), axis=0)
-    return (high - low) / 2

@@ -16,11 +16,12 @@ from physsm.models._base import Prediction, check_coverage, inside_times
 from physsm.models._calibration import uncalibrated
 from physsm.models._future import make_query
 from physsm.models._latent.fitted import FittedNetwork, spreads
+from physsm.models._latent.future import plan_steps
 from physsm.models._latent.rows import Observations
+from physsm.models._latent.shapes import rounded_up
 from physsm.models.phy_ssm import compute
 from physsm.models.phy_ssm.certainty import std_of_constants
 from physsm.models.phy_ssm.config import Config
-from physsm.models.phy_ssm.future import plan_steps
 from physsm.models.phy_ssm.inside import values_inside
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.on_panels import OnPanels, series_first
@@ -74,7 +75,7 @@ class FittedLatent(FittedNetwork):
         longest = max(self.plan.largest_gap, 1.0) * self.plan.time_scale
         holds_start = self.network.config.control_hold == "start"
         steps = plan_steps(history, query, longest, holds_start)
-        length = compute.rounded_up(len(steps.gaps))
+        length = rounded_up(len(steps.gaps))
         gaps = model.array(compute.padded_steps(steps.gaps / self.plan.time_scale, length))
         controls = model.array(compute.padded_steps(steps.controls, length))
         future, channels = model.run(compute.roll_out, boundary, controls, gaps)

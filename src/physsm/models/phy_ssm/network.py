@@ -16,10 +16,10 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from physsm.models._latent.decoder import Decoder
 from physsm.models._latent.plan import Plan
 from physsm.models._latent.rows import Observations
 from physsm.models.phy_ssm.config import Config
-from physsm.models.phy_ssm.decoder import Decoder
 from physsm.models.phy_ssm.direct import DirectPath
 from physsm.models.phy_ssm.encoder import Encoder
 from physsm.models.phy_ssm.filter import Belief, Filter
@@ -79,7 +79,7 @@ class Network(eqx.Module):
         self.to_state = Dense(latent, self.unit.size, for_state) if has_map else None
         extended = self.unit.size if system is None else len(system.names)
         self.prior_head = None if filters else Dense(extended, 2 * latent, for_prior)
-        self.decoder = Decoder(plan, config, extended, for_decoder)
+        self.decoder = Decoder(plan, config.decoder_perceptron, extended, for_decoder)
         self.direct_path = DirectPath(PathInputs.of(system, plan)) if plan.offsets else None
 
     def with_direct_path(self, start: Start) -> Network:

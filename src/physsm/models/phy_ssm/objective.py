@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from physsm.data.window import Batch
+from physsm.models._latent.objective import mean_square, ramp
 from physsm.models._latent.rows import Observations, in_precision
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.values import Observed
@@ -65,9 +66,7 @@ def losses(
     counted = ahead <= jnp.ceil(jnp.asarray(reach, weight.dtype) * ahead[-1])
     weight = weight * counted[:, None, None].astype(weight.dtype)
     error = predicted - rows.values[1:]
-    square = error**2 * weight
-    count = jnp.maximum(weight.sum((0, 1)), 1)
-    reconstruction = (square.sum((0, 1)) / count).sum()
+    reconstruction = mean_square(error, weight)
     pairs = rows.valid[: context - 1] * rows.valid[1:context]
     later = jax.tree.map(lambda leaf: leaf[1:], observed.posterior)
     divergence = kl(later, observed.prior)
@@ -93,19 +92,14 @@ def objective(
 ) -> Float[Array, ""]:
     """The weighted sum; beta grows from zero over the first `anneal` of the training."""
     config = network.config
-    terms = losses(network, batch, context, key, _ramp(progress, config.curriculum))
-    beta = config.beta * _ramp(progress, config.anneal).astype(terms.kl.dtype)
+    terms = losses(network, batch, context, key, ramp(progress, config.curriculum))
+    beta = config.beta * ramp(progress, config.anneal).astype(terms.kl.dtype)
     return (
         terms.reconstruction
         + beta * terms.kl
         + config.lambda_ * terms.regulariser
         + config.surprise * terms.surprise
     )
-
-
-def _ramp(progress: Array, share: float) -> Array:
-    """From 0 to 1 over the first `share` of the training, then 1."""
-    return jnp.minimum(progress / share, 1.0) if share else jnp.ones_like(progress)
 
 
 def _distance(network: Network, inferred: Array, predicted: Array) -> Array:

@@ -12,7 +12,7 @@ from physsm._values import Panel, Series
 from physsm.data.window import Batch, gather, whole_series
 from physsm.models._latent.kept import Kept
 from physsm.models._latent.rows import Observations
-from physsm.models.phy_ssm import compute
+from physsm.models._latent.shapes import rounded_up
 from physsm.models.phy_ssm.network import Network
 
 
@@ -30,7 +30,7 @@ class OnPanels:
 
     def length(self, panel: Panel) -> int:
         """The rows of its batch."""
-        return compute.rounded_up(int(panel.lengths.max()))
+        return rounded_up(int(panel.lengths.max()))
 
     def over(self, function: Callable[..., Any], panel: Panel, *more: np.ndarray) -> Any:
         """A function of a network, the rows of many series, and further arrays."""

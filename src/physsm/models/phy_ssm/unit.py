@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.random import Generator
 
+from physsm.models._latent import terms
 from physsm.models._latent.plan import Plan
-from physsm.models.phy_ssm import terms
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.stacks import make_stack
 from physsm.models.phy_ssm.values import Drive, Features

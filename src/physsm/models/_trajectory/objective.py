@@ -1,0 +1,82 @@
+"""What is minimised: reconstruction + beta KL + what a method adds.
+
+The reconstruction error is the mean square over all measured cells of a channel, summed over
+channels, as for Phy-SSM; it covers the context and the target. A step in which a solver did not
+reach the end of its window has no finite loss: it is skipped and counted.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from physsm.data.window import Batch
+from physsm.models._latent.objective import mean_square, ramp
+from physsm.models._trajectory.network import Trajectory
+from physsm.models._trajectory.values import Path, Window, as_window
+
+_FIRST_SHARE = 0.1  # of a window: what counts at the beginning of a curriculum
+
+
+class Followed(NamedTuple):
+    """A batch of windows followed: unweighted terms, and the path."""
+
+    reconstruction: Float[Array, ""]
+    kl: Float[Array, ""]
+    penalty: Float[Array, ""]
+    path: Path
+
+
+def follow(
+    network: Trajectory,
+    batch: Batch,
+    context: int,
+    key: PRNGKeyArray | None,
+    reach: Array | float = 1.0,
+) -> Followed:
+    """All terms for a batch; means instead of draws if there is no key. `reach` is the share of
+    each window that counts, from its start.
+    """
+    window = _as_far_as(as_window(batch, context, network.dtype), reach)
+    inferred = network.infer(window.rows)
+    starts = network.starts(inferred, key)
+    path = network.paths(starts, window.course.times, window.course)
+    predicted = network.decode(path.z, window.course.controls)
+    return Followed(
+        mean_square(predicted - window.values, window.weight),
+        network.divergence(inferred),
+        network.penalty(window, inferred, starts, path, key),
+        path,
+    )
+
+
+def objective(
+    network: Trajectory, batch: Batch, context: int, key: PRNGKeyArray, progress: Array
+) -> Float[Array, ""]:
+    """The weighted sum; beta grows from zero over the first `anneal` of the training."""
+    config = network.config
+    share = _FIRST_SHARE + (1 - _FIRST_SHARE) * ramp(progress, config.curriculum)
+    found = follow(network, batch, context, key, share)
+    beta = config.beta * ramp(progress, config.anneal).astype(found.kl.dtype)
+    total = found.reconstruction + beta * found.kl + found.penalty
+    return jnp.asarray(jnp.where(found.path.is_reached.all(), total, jnp.nan))
+
+
+def reconstruction(network: Trajectory, batch: Batch, context: int) -> Float[Array, ""]:
+    """The error by which the best parameters are chosen: of the target alone, which is what a
+    forecast is for.
+    """
+    window = as_window(batch, context, network.dtype)
+    starts = network.starts(network.infer(window.rows), None)
+    path = network.paths(starts, window.course.times, window.course)
+    error = network.decode(path.z, window.course.controls) - window.values
+    return mean_square(error[context:], window.weight[context:])
+
+
+def _as_far_as(window: Window, reach: Array | float) -> Window:
+    """The window with weights of zero after a share of its rows."""
+    rows = jnp.arange(len(window.weight), dtype=window.weight.dtype)
+    counted = rows <= jnp.asarray(reach, rows.dtype) * len(window.weight)
+    return window._replace(weight=window.weight * counted[:, None, None].astype(rows.dtype))

@@ -1,0 +1,144 @@
+"""Known physics as the drift of a path, in scaled states and the plan's unit of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.random import Generator
+
+from physsm.models._latent import terms
+from physsm.models._latent.plan import Plan
+from physsm.models._latent.rows import Observations
+from physsm.models._trajectory.config import PhysicsConfig
+from physsm.models._trajectory.emission import Emission
+from physsm.models._trajectory.encoder import ReversedEncoder
+from physsm.models._trajectory.latent_ode import start_posterior
+from physsm.models._trajectory.network import Trajectory
+from physsm.models._trajectory.values import Course, Path
+from physsm.nn.gaussian import Gaussian
+from physsm.nn.mlp import MLP, Dense
+from physsm.nn.ode import Drift, Nodes, solve_ode
+from physsm.physics.bounds import limits
+from physsm.physics.system import System
+
+_SMALL = 0.01  # gain of a network that only corrects
+
+
+class KnownPhysics(eqx.Module):
+    """The written equations of a system. It has nothing to train."""
+
+    system: System = eqx.field(static=True)
+    plan: Plan = eqx.field(static=True)
+    sees_controls: bool = eqx.field(static=True)
+
+    @property
+    def size(self) -> int:
+        """The number of states."""
+        return len(self.system.states)
+
+    def theta(self, raw: Float[Array, " unknowns"]) -> Float[Array, " unknowns"]:
+        """Unbounded numbers as unknowns in physical units, within their bounds."""
+        return terms.in_physical_units(self.system, self.plan, raw)
+
+    def drift(self, theta: Float[Array, " unknowns"], course: Course) -> Drift:
+        """Of time and scaled state. States outside of their bounds count as at these."""
+        scale = jnp.asarray(np.array(self.plan.state_scale), theta.dtype)
+        lower, upper = (jnp.asarray(end, theta.dtype) for end in limits(self.system.state_bounds))
+        controls = self._signal(course)
+
+        def rate(t: Array, z: Array) -> Array:
+            state = jnp.clip(z * scale, lower, upper)
+            return self.system.drift(theta, state, controls(t)) * (self.plan.time_scale / scale)
+
+        return rate
+
+    def nodes(self, course: Course, otherwise: float) -> Nodes:
+        """Where steps of a solver must end: at rows, if controls have a kink there."""
+        return course.times if self.sees_controls and self.system.controls else otherwise
+
+    def _signal(self, course: Course) -> Callable[[Array], Array]:
+        """The controls of the physics over time: along straight lines between rows, or as they are
+        on average.
+        """
+        used = np.array([self.plan.controls.index(name) for name in self.system.controls], int)
+        values = course.controls[:, used]
+        if not self.sees_controls or not len(used):
+            usual = np.array(self.plan.control_shift)[used]
+            return lambda _: jnp.asarray(usual, values.dtype)
+
+        def at(t: Array) -> Array:
+            after = jnp.clip(jnp.searchsorted(course.times, t, side="right"), 1, len(values) - 1)
+            start, end = course.times[after - 1], course.times[after]
+            width = jnp.where(end > start, end - start, 1)
+            share = jnp.clip((t - start) / width, 0, 1)
+            return values[after - 1] + share * (values[after] - values[after - 1])
+
+        return at
+
+
+class PhysicsPath(Trajectory):
+    """A path of physical states, from a start that an encoder infers.
+
+    `to_state` makes scaled states of the latent start. `constants` are the unknowns before bounds,
+    where nothing is inferred of them.
+    """
+
+    encoder: ReversedEncoder
+    head: Dense
+    to_state: MLP
+    constants: Float[Array, " unknowns"]
+    physics: KnownPhysics
+
+    @property
+    def physics_text(self) -> str:
+        """The text of its physics."""
+        return self.physics.system.text
+
+    def start_posterior(self, rows: Observations) -> Gaussian:
+        """The latent start of each path."""
+        return start_posterior(self.head, self.encoder(rows))
+
+    def state(self, latent: Float[Array, " latent"]) -> Float[Array, " n"]:
+        """Scaled states of a latent start."""
+        offset = jnp.asarray(np.array(self.plan.state_offset), latent.dtype)
+        return offset + self.to_state(latent)
+
+    def follow(
+        self,
+        start: Float[Array, " n"],
+        drift: Drift,
+        times: Float[Array, " times"],
+        course: Course,
+    ) -> Path:
+        """Along a drift, from a scaled state."""
+        nodes = self.physics.nodes(course, self.node)
+        found = solve_ode(drift, start, times, self.config.solver, nodes)
+        return Path(found.states, found.is_reached)
+
+
+def physics_parts(
+    system: System, plan: Plan, config: PhysicsConfig, size: int, rng: Generator
+) -> dict[str, object]:
+    """What all networks around physics are made of; their decoder sees `size` numbers."""
+    shape, width = config.start_perceptron, config.encoder.width
+    states = len(system.states)
+    return {
+        "emission": Emission(plan, config, size, rng),
+        "plan": plan,
+        "config": config,
+        "encoder": ReversedEncoder(plan, config.encoder_perceptron, config.encoder, rng),
+        "head": Dense(width, 2 * config.latent, rng),
+        "to_state": MLP(config.latent, shape.width, shape.layers, states, rng),
+        "constants": terms.starts(system, plan),
+        "physics": KnownPhysics(system, plan, config.controls_in_physics),
+    }
+
+
+def residual_drift(inputs: int, config: PhysicsConfig, states: int, rng: Generator) -> MLP:
+    """What is added to the known drift; at first nearly nothing."""
+    shape = config.drift
+    return MLP(inputs, shape.width, shape.layers, states, rng, activation="tanh", last_gain=_SMALL)

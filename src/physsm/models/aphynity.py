@@ -1,0 +1,100 @@
+"""A neural ODE with known physics: z' = known(z; theta) + f(z), with f as small as the data allow.
+
+After APHYNITY (Yin et al., 2021): of all pairs that explain the data, the one whose learned part
+has the least norm is looked for, so that physics explains all that it can. The unknowns are
+constants, the same for all series.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, cast, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+from pydantic import Field
+
+from physsm.models._latent.plan import Plan
+from physsm.models._latent.rows import Observations
+from physsm.models._trajectory.config import PhysicsConfig
+from physsm.models._trajectory.fitted import FittedTrajectory
+from physsm.models._trajectory.forecaster import PhysicsForecaster
+from physsm.models._trajectory.physics import PhysicsPath, physics_parts, residual_drift
+from physsm.models._trajectory.values import Course, Path, Window
+from physsm.nn.gaussian import Gaussian
+from physsm.nn.mlp import MLP
+from physsm.physics.system import System
+
+
+class Config(PhysicsConfig):
+    """Settings beside those of all models around physics.
+
+    - `norm`: weight of the mean square of the learned part of the drift.
+    """
+
+    norm: float = Field(default=0.1, ge=0)
+
+
+class AphynityNetwork(PhysicsPath):
+    """A path under known equations and a learned part."""
+
+    residual: MLP
+
+    def infer(self, rows: Observations) -> Gaussian:
+        """The latent start of each path."""
+        return self.start_posterior(rows)
+
+    def path(
+        self, start: Float[Array, " latent"], times: Float[Array, " times"], course: Course
+    ) -> Path:
+        """Along the sum of both parts."""
+        known = self.physics.drift(self.unknowns(start), course)
+
+        def drift(t: Array, z: Array) -> Array:
+            return known(t, z) + self.learned(z)
+
+        return self.follow(self.state(start), drift, times, course)
+
+    def learned(self, z: Float[Array, "*steps n"]) -> Float[Array, "*steps n"]:
+        """What is added to the known drift."""
+        return jnp.asarray(self.pace, z.dtype) * self.residual(z)
+
+    def unknowns(self, start: Any) -> Float[Array, " unknowns"]:
+        """The constants."""
+        return self.physics.theta(self.constants)
+
+    def penalty(
+        self, window: Window, inferred: Any, start: Any, path: Path, key: PRNGKeyArray | None
+    ) -> Float[Array, ""]:
+        """The mean square of the learned part along the path."""
+        learned = self.residual(jax.lax.stop_gradient(path.z))
+        return self.config.norm * (learned**2).sum(-1).mean()
+
+
+def build(system: System, plan: Plan, config: Config, seed: int) -> AphynityNetwork:
+    """A network before its training."""
+    rng, states = np.random.default_rng(seed), len(system.states)
+    parts = cast(dict[str, Any], physics_parts(system, plan, config, states, rng))
+    return AphynityNetwork(**parts, residual=residual_drift(states, config, states, rng))
+
+
+@final
+class FittedAphynity(FittedTrajectory):
+    """A fitted neural ODE with known physics."""
+
+    name: ClassVar[str] = "aphynity"
+    Config = Config
+    build = staticmethod(build)
+
+
+@final
+class Aphynity(PhysicsForecaster):
+    """A neural ODE with known physics."""
+
+    name: ClassVar[str] = "aphynity"
+    Config = Config
+    Fitted = FittedAphynity
+
+
+MODEL = Aphynity

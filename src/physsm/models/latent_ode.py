@@ -1,0 +1,56 @@
+"""Latent ODE with a recurrent encoder (Chen, Rubanova, Bettencourt and Duvenaud, 2018).
+
+A recurrent network reads the window backwards in time and says where a latent path starts; a
+learned differential equation carries it through the window and beyond it.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, final
+
+import numpy as np
+
+from physsm.models._latent.plan import Plan
+from physsm.models._trajectory.config import ODEConfig
+from physsm.models._trajectory.emission import Emission
+from physsm.models._trajectory.encoder import ReversedEncoder
+from physsm.models._trajectory.fitted import FittedTrajectory
+from physsm.models._trajectory.forecaster import TrajectoryForecaster
+from physsm.models._trajectory.latent_ode import LatentODENetwork
+from physsm.nn.mlp import MLP, Dense
+from physsm.physics.system import System
+
+
+def build(system: System | None, plan: Plan, config: ODEConfig, seed: int) -> LatentODENetwork:
+    """A network before its training."""
+    rng = np.random.default_rng(seed)
+    shape, drift = config.encoder_perceptron, config.drift
+    return LatentODENetwork(
+        emission=Emission(plan, config, config.latent, rng),
+        plan=plan,
+        config=config,
+        encoder=ReversedEncoder(plan, shape, config.encoder, rng),
+        head=Dense(config.encoder.width, 2 * config.latent, rng),
+        drift=MLP(config.latent, drift.width, drift.layers, config.latent, rng, activation="tanh"),
+    )
+
+
+@final
+class FittedLatentODE(FittedTrajectory):
+    """A fitted latent ODE."""
+
+    name: ClassVar[str] = "latent_ode"
+    Config = ODEConfig
+    build = staticmethod(build)
+
+
+@final
+class LatentODE(TrajectoryForecaster):
+    """Latent ODE with a recurrent encoder."""
+
+    name: ClassVar[str] = "latent_ode"
+    Config = ODEConfig
+    Fitted = FittedLatentODE
+
+
+MODEL = LatentODE

@@ -1,0 +1,110 @@
+"""Latent ODE with an ODE-RNN encoder (Rubanova, Chen and Duvenaud, 2019).
+
+As `latent_ode`, but the state of the recurrent network moves between rows too: over each gap it
+follows a differential equation of its own, by Euler's method, and a gated unit then takes the row
+in. A row without any measurement only lets the time pass.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, final
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from pydantic import Field
+
+from physsm.models._latent.plan import Plan
+from physsm.models._latent.rows import Observations
+from physsm.models._latent.settings import Perceptron
+from physsm.models._trajectory.config import ODEConfig
+from physsm.models._trajectory.emission import Emission
+from physsm.models._trajectory.encoder import RowReader, gaps_after, is_row
+from physsm.models._trajectory.fitted import FittedTrajectory
+from physsm.models._trajectory.forecaster import TrajectoryForecaster
+from physsm.models._trajectory.latent_ode import LatentODENetwork
+from physsm.nn.mlp import MLP, Dense
+from physsm.nn.recurrent import RecurrentLayer
+from physsm.physics.system import System
+
+
+class Config(ODEConfig):
+    """Settings beside those of a latent ODE. `encoder.depth` is not used: there is one layer.
+
+    - `encoder_drift`: the network by which the encoder's state moves between rows.
+    - `encoder_steps`: Euler steps over each gap.
+    """
+
+    encoder_drift: Perceptron = Perceptron(width=32, layers=1)
+    encoder_steps: int = Field(default=1, ge=1, le=100)
+
+
+class ODERNNEncoder(eqx.Module):
+    """h over a gap by h' = g(h), then h = GRU(h, row); backwards in time."""
+
+    reader: RowReader
+    cell: RecurrentLayer
+    drift: MLP
+    steps: int = eqx.field(static=True)
+    pace: float = eqx.field(static=True)
+
+    def __init__(self, plan: Plan, config: Config, rng: np.random.Generator):
+        width, shape = config.encoder.width, config.encoder_drift
+        self.reader = RowReader(plan, config.encoder_perceptron, width, rng)
+        self.cell = RecurrentLayer(width, width, config.encoder.cell, rng)
+        self.drift = MLP(width, shape.width, shape.layers, width, rng, activation="tanh")
+        self.steps, self.pace = config.encoder_steps, 10.0 / plan.span
+
+    def __call__(self, rows: Observations) -> Float[Array, "steps *batch width"]:
+        """At each row, what it has read of that row and all after it."""
+        given = self.cell.given(self.reader(rows))
+        measured = (rows.seen.sum(-1) > 0).astype(given.dtype) * is_row(rows)
+        after = gaps_after(rows.gaps) * is_row(rows)
+        return self.cell.run(given[::-1], measured[::-1], after[::-1], self.over_gap)[::-1]
+
+    def over_gap(
+        self, state: Float[Array, "*batch state"], gap: Float[Array, "*batch"]
+    ) -> Float[Array, "*batch state"]:
+        """The state a gap later, by Euler's method. The memory of an LSTM stays."""
+        width = self.cell.width
+        step = (gap * (self.pace / self.steps))[..., None]
+        moved = state[..., :width]
+        for _ in range(self.steps):
+            moved = moved + step * self.drift(moved)
+        return jnp.concatenate([moved, state[..., width:]], axis=-1)
+
+
+def build(system: System | None, plan: Plan, config: Config, seed: int) -> LatentODENetwork:
+    """A network before its training."""
+    rng = np.random.default_rng(seed)
+    latent, drift = config.latent, config.drift
+    return LatentODENetwork(
+        emission=Emission(plan, config, latent, rng),
+        plan=plan,
+        config=config,
+        encoder=ODERNNEncoder(plan, config, rng),
+        head=Dense(config.encoder.width, 2 * latent, rng),
+        drift=MLP(latent, drift.width, drift.layers, latent, rng, activation="tanh"),
+    )
+
+
+@final
+class FittedODERNN(FittedTrajectory):
+    """A fitted latent ODE with an ODE-RNN encoder."""
+
+    name: ClassVar[str] = "ode_rnn"
+    Config = Config
+    build = staticmethod(build)
+
+
+@final
+class ODERNN(TrajectoryForecaster):
+    """Latent ODE with an ODE-RNN encoder."""
+
+    name: ClassVar[str] = "ode_rnn"
+    Config = Config
+    Fitted = FittedODERNN
+
+
+MODEL = ODERNN
