@@ -1,0 +1,148 @@
+"""Symplectic DVAE (after Bacsa, Lai, Liu, Todd and Chatzi, 2023): a latent path that keeps energy.
+
+A start (q, p) is inferred from the window, read backwards, and moves by Hamilton's equations with
+H = p²/2m + V(q), where V is a network and m are learned masses, in leapfrog steps. These are
+reversible and keep the energy up to a bounded error, however long the path: nothing can be damped
+or grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from pydantic import Field
+
+from physsm.models._latent.plan import Plan
+from physsm.models._latent.rows import Observations
+from physsm.models._latent.settings import Perceptron
+from physsm.models._trajectory.config import TrajectoryConfig
+from physsm.models._trajectory.emission import Emission
+from physsm.models._trajectory.encoder import ReversedEncoder
+from physsm.models._trajectory.fitted import FittedTrajectory
+from physsm.models._trajectory.forecaster import TrajectoryForecaster
+from physsm.models._trajectory.latent_ode import start_posterior
+from physsm.models._trajectory.network import Trajectory
+from physsm.models._trajectory.values import Course, Path
+from physsm.nn.gaussian import Gaussian
+from physsm.nn.initial import parameter
+from physsm.nn.lean_scan import lean_scan
+from physsm.nn.mlp import MLP, Dense
+from physsm.physics.system import System
+
+
+class Config(TrajectoryConfig):
+    """Settings beside those of all models with a path.
+
+    - `latent`: positions and momenta together, so it is even.
+    - `energy`: the network of the potential energy.
+    - `substeps`: leapfrog steps from one row to the next.
+    """
+
+    latent: int = Field(default=8, ge=2, le=2048, multiple_of=2)
+    energy: Perceptron = Perceptron(width=64, layers=2)
+    substeps: int = Field(default=1, ge=1, le=1000)
+
+
+Force = Callable[[Float[Array, " n"]], Float[Array, " n"]]
+
+
+def leapfrog(
+    q: Float[Array, " n"],
+    p: Float[Array, " n"],
+    force: Force,
+    inverse_mass: Float[Array, " n"],
+    time: Float[Array, ""],
+    steps: int,
+) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+    """Positions and momenta after a time, in so many equal steps, of which the last ends there."""
+    step = time / steps
+    for _ in range(steps):
+        p = p + step / 2 * force(q)
+        q = q + step * inverse_mass * p
+        p = p + step / 2 * force(q)
+    return q, p
+
+
+class SymplecticNetwork(Trajectory):
+    """A path of constant energy."""
+
+    encoder: ReversedEncoder
+    head: Dense
+    potential: MLP
+    log_mass: Float[Array, " n"]
+
+    def infer(self, rows: Observations) -> Gaussian:
+        """Positions and momenta at the first row of each window."""
+        return start_posterior(self.head, self.encoder(rows))
+
+    def energy(self, z: Float[Array, " latent"]) -> Float[Array, ""]:
+        """Kinetic and potential."""
+        q, p = jnp.split(z, 2)
+        return (p**2 * jnp.exp(-self.log_mass)).sum() / 2 + self.potential(q)[0]
+
+    def advance(self, z: Float[Array, " latent"], gap: Float[Array, ""]) -> Float[Array, " latent"]:
+        """The state a gap later."""
+        q, p = jnp.split(z, 2)
+
+        def force(q: Array) -> Array:
+            return -jax.grad(lambda q: self.potential(q)[0])(q)
+
+        time = gap * jnp.asarray(self.pace, gap.dtype)
+        moved = leapfrog(q, p, force, jnp.exp(-self.log_mass), time, self.config.substeps)
+        return jnp.concatenate(moved)
+
+    def path(
+        self, start: Float[Array, " latent"], times: Float[Array, " times"], course: Course
+    ) -> Path:
+        """From row to row, and from the last row before a time to it."""
+
+        def row(z: Array, gap: Array) -> tuple[Array, Array]:
+            after = self.advance(z, gap)
+            return after, after
+
+        gaps = jnp.diff(course.times, prepend=course.times[:1])
+        _, at_rows = lean_scan(row, start, gaps)
+        last = jnp.clip(jnp.searchsorted(course.times, times, side="right") - 1, 0)
+        z = jax.vmap(self.advance)(at_rows[last], times - course.times[last])
+        return Path(z, jnp.isfinite(z).all(-1))
+
+
+def build(system: System | None, plan: Plan, config: Config, seed: int) -> SymplecticNetwork:
+    """A network before its training."""
+    rng, n = np.random.default_rng(seed), config.latent // 2
+    energy = config.energy
+    return SymplecticNetwork(
+        emission=Emission(plan, config, config.latent, rng),
+        plan=plan,
+        config=config,
+        encoder=ReversedEncoder(plan, config.encoder_perceptron, config.encoder, rng),
+        head=Dense(config.encoder.width, 2 * config.latent, rng),
+        potential=MLP(n, energy.width, energy.layers, 1, rng, activation="softplus"),
+        log_mass=parameter(np.zeros(n)),
+    )
+
+
+@final
+class FittedSDVAE(FittedTrajectory):
+    """A fitted symplectic DVAE."""
+
+    name: ClassVar[str] = "sdvae"
+    Config = Config
+    build = staticmethod(build)
+
+
+@final
+class SDVAE(TrajectoryForecaster):
+    """A latent path that keeps its energy."""
+
+    name: ClassVar[str] = "sdvae"
+    Config = Config
+    Fitted = FittedSDVAE
+
+
+MODEL = SDVAE
