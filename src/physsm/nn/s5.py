@@ -18,6 +18,7 @@ from physsm.nn.broadcast import on_last_axis
 from physsm.nn.discretise import Discrete
 from physsm.nn.initial import normal, parameter
 from physsm.nn.linear import linear
+from physsm.nn.norm import normalise
 from physsm.nn.order import after
 from physsm.nn.recurrence import advance, discretise, recall, recur
 from physsm.nn.s5_init import diagonalise
@@ -135,7 +136,7 @@ class S5Block(eqx.Module):
         self, x: Array, gaps: Array, state: Array, states: Array | None = None
     ) -> tuple[Float[Array, "steps *batch width"], Float[Array, "steps *batch p2"]]:
         """Outputs for a sequence, and all S5 states, which may be given if they are known."""
-        normal = _normalise(x, self.norms[0])
+        normal = normalise(x, self.norms[0])
         y, states = self.s5(normal, gaps, state, states)
         return self._after_s5(x, normal, y), states
 
@@ -146,13 +147,13 @@ class S5Block(eqx.Module):
         state: Float[Array, "*batch p2"],
     ) -> tuple[Float[Array, "*batch width"], Float[Array, "*batch p2"]]:
         """The same for one step."""
-        normal = _normalise(x, self.norms[0])
+        normal = normalise(x, self.norms[0])
         y, state = self.s5.step(normal, discrete, state)
         return self._after_s5(x, normal, y), state
 
     def _after_s5(self, x: Array, normal: Array, y: Array) -> Array:
         mixed = jax.nn.gelu(y) + (x if self.skip == "raw" else normal)
-        normal = _normalise(mixed, self.norms[1])
+        normal = normalise(mixed, self.norms[1])
         value, gate = jnp.split(linear(self.W_in, normal), 2, axis=-1)
         gated = linear(self.W_out, value * jax.nn.gelu(gate))
         return gated + (mixed if self.skip == "raw" else normal)
@@ -251,11 +252,3 @@ class S5Stack(eqx.Module):
             x, state = block.step(x, here, states[i])
             later.append(state)
         return x, jnp.stack(later)
-
-
-def _normalise(x: Array, gain_and_shift: Array) -> Array:
-    """Layer norm over the last axis."""
-    centred = x - jnp.mean(x, axis=-1, keepdims=True)
-    variance = jnp.mean(centred**2, axis=-1, keepdims=True)
-    gain, shift = (on_last_axis(one, x) for one in gain_and_shift)
-    return centred * jax.lax.rsqrt(variance + 1e-5) * gain + shift

@@ -1,0 +1,190 @@
+"""ContiFormer (Chen et al., 2023): a transformer in continuous time.
+
+Rows are embedded, and attended to at any time: keys and values move between the rows by learned
+differential equations. Attention costs as much as there are pairs of rows and times; times are
+asked in chunks, which bounds the memory, and of many rows at most `keys`, evenly chosen, are
+attended to. Nothing is drawn: all certainty comes from calibration. Inside a window it sees later
+rows too, so that its values there are no predictions.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+from pydantic import Field, model_validator
+
+from physsm.models._latent.plan import Plan
+from physsm.models._latent.rows import Observations
+from physsm.models._latent.settings import Perceptron
+from physsm.models._trajectory.config import TrajectoryConfig
+from physsm.models._trajectory.emission import Emission
+from physsm.models._trajectory.encoder import RowReader, is_row
+from physsm.models._trajectory.fitted import FittedTrajectory
+from physsm.models._trajectory.forecaster import TrajectoryForecaster
+from physsm.models._trajectory.network import Trajectory
+from physsm.models._trajectory.values import Course, Path, elapsed
+from physsm.nn.attention import ContinuousAttention, Tokens, along_rows
+from physsm.nn.mlp import MLP
+from physsm.nn.norm import LayerNorm
+from physsm.nn.ode import SolverSettings
+from physsm.physics.system import System
+
+
+class Config(TrajectoryConfig):
+    """Settings beside those of all models with a path. `encoder` and `beta` are not used.
+
+    - `width`, `heads`, `depth`: of the transformer; `feed_forward`: the network of each layer.
+    - `keys`: the most rows that are attended to.
+    - `chunk`: times that are asked at once.
+    - `solver`: how exactly keys and values are followed.
+    """
+
+    width: int = Field(default=32, ge=2, le=2048)
+    heads: int = Field(default=4, ge=1, le=64)
+    depth: int = Field(default=1, ge=1, le=16)
+    feed_forward: Perceptron = Perceptron(width=64, layers=1)
+    keys: int = Field(default=64, ge=2, le=100_000)
+    chunk: int = Field(default=64, ge=1, le=100_000)
+    solver: SolverSettings = SolverSettings(rtol=1e-2, atol=1e-3, max_steps=256)
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> Config:
+        if self.width % self.heads or self.width % 2:
+            raise ValueError("the width must be even, and a multiple of the heads")
+        return self
+
+
+class Layer(eqx.Module):
+    """Attention and a perceptron, each after a norm and beside a skip."""
+
+    attention: ContinuousAttention
+    feed_forward: MLP
+    norms: tuple[LayerNorm, LayerNorm]
+
+    def __init__(self, config: Config, rng: np.random.Generator):
+        shape, width = config.feed_forward, config.width
+        self.attention = ContinuousAttention(width, config.heads, config.solver, rng)
+        self.feed_forward = MLP(width, shape.width, shape.layers, width, rng, activation="gelu")
+        self.norms = (LayerNorm(width), LayerNorm(width))
+
+    def __call__(
+        self, times: Float[Array, " times"], rows: Tokens, keys: Tokens, node: float
+    ) -> Float[Array, "times width"]:
+        """The layer's outputs at times, of the rows and those that are attended to."""
+        rows, keys = (tokens._replace(x=self.norms[0](tokens.x)) for tokens in (rows, keys))
+        x = along_rows(times, rows.times, rows.x) + self.attention(times, rows, keys, node)
+        return x + self.feed_forward(self.norms[1](x))
+
+
+class Context(NamedTuple):
+    """What a window holds: its embedded rows, series first."""
+
+    times: Float[Array, "*batch rows"]
+    x: Float[Array, "*batch rows width"]
+    valid: Any
+
+
+class ContiFormerNetwork(Trajectory):
+    """A path of what is attended to."""
+
+    reader: RowReader
+    layers: tuple[Layer, ...]
+
+    def infer(self, rows: Observations) -> Context:
+        """The embedded rows after all layers but the last, which is asked for any time."""
+        times = elapsed(rows.gaps)
+        embedded = self.reader(rows)
+        context = Context(times.T, jnp.swapaxes(embedded, 0, 1), (is_row(rows) > 0).T)
+
+        def one(context: Context) -> Context:
+            for layer in self.layers[:-1]:
+                x = self._layer(layer, context.times, context)
+                context = context._replace(x=x)
+            return context
+
+        return jax.vmap(one)(context)
+
+    def draw(self, inferred: Context, key: PRNGKeyArray | None) -> Context:
+        """Nothing is uncertain."""
+        return inferred
+
+    def divergence(self, inferred: Any) -> Float[Array, ""]:
+        """Nothing is uncertain."""
+        return jnp.zeros((), self.dtype)
+
+    def path(self, start: Context, times: Float[Array, " times"], course: Course) -> Path:
+        """The last layer at the times."""
+        z = self._layer(self.layers[-1], times, start)
+        return Path(z, jnp.isfinite(z).all(-1))
+
+    def _layer(self, layer: Layer, times: Array, context: Context) -> Array:
+        """A layer at times, in chunks of which each is computed again for its gradient."""
+        x = context.x + self._clock(context.times)
+        rows = Tokens(context.times, x, context.valid)
+        chosen = evenly(len(context.times), self.config.keys)
+        keys = Tokens(*(part[chosen] for part in rows))
+
+        def one_chunk(times: Array) -> Array:
+            found = layer(times, rows, keys, self.node)
+            return found + self._clock(times)
+
+        chunk = min(self.config.chunk, len(times))
+        padded = jnp.concatenate([times, jnp.broadcast_to(times[-1], (-len(times) % chunk,))])
+        chunks = padded.reshape(-1, chunk)
+        found = jax.lax.map(jax.checkpoint(one_chunk), chunks)
+        return found.reshape(len(padded), -1)[: len(times)]
+
+    def _clock(self, times: Float[Array, " times"]) -> Float[Array, "times width"]:
+        """Sines and cosines of the time, from a window's length to a hundredth of it."""
+        pairs = self.config.width // 2
+        rates = np.geomspace(1.0, 100.0, pairs) * 2 * np.pi / self.plan.span
+        angle = times[:, None] * jnp.asarray(rates, times.dtype)[None]
+        return jnp.concatenate([jnp.sin(angle), jnp.cos(angle)], axis=-1)
+
+
+def evenly(rows: int, most: int) -> np.ndarray:
+    """At most so many of the rows, evenly chosen, the last always."""
+    return np.unique(np.linspace(rows - 1, 0, min(rows, most)).round().astype(int))
+
+
+def build(system: System | None, plan: Plan, config: Config, seed: int) -> ContiFormerNetwork:
+    """A network before its training."""
+    rng = np.random.default_rng(seed)
+    return ContiFormerNetwork(
+        emission=Emission(plan, config, config.width, rng),
+        plan=plan,
+        config=config,
+        reader=RowReader(plan, config.encoder_perceptron, config.width, rng),
+        layers=tuple(Layer(config, rng) for _ in range(config.depth)),
+    )
+
+
+@final
+class FittedContiFormer(FittedTrajectory):
+    """A fitted ContiFormer."""
+
+    name: ClassVar[str] = "contiformer"
+    Config = Config
+    build = staticmethod(build)
+
+
+@final
+class ContiFormer(TrajectoryForecaster):
+    """A transformer in continuous time."""
+
+    name: ClassVar[str] = "contiformer"
+    Config = Config
+    Fitted = FittedContiFormer
+
+    @classmethod
+    def test_settings(cls) -> dict[str, Any]:
+        """Small and quickly trained."""
+        return {**super().test_settings(), "width": 8, "heads": 2, "keys": 8, "chunk": 8}
+
+
+MODEL = ContiFormer
