@@ -31,7 +31,6 @@ from physsm.models._trajectory.values import Course, Path, elapsed
 from physsm.nn.attention import ContinuousAttention, Tokens, along_rows
 from physsm.nn.mlp import MLP
 from physsm.nn.norm import LayerNorm
-from physsm.nn.ode import SolverSettings
 from physsm.physics.system import System
 
 
@@ -41,16 +40,16 @@ class Config(TrajectoryConfig):
     - `width`, `heads`, `depth`: of the transformer; `feed_forward`: the network of each layer.
     - `keys`: the most rows that are attended to.
     - `chunk`: times that are asked at once.
-    - `solver`: how exactly keys and values are followed.
+    - `flow_steps`: steps in which keys and values are followed from their row to any time.
     """
 
     width: int = Field(default=32, ge=2, le=2048)
     heads: int = Field(default=4, ge=1, le=64)
     depth: int = Field(default=1, ge=1, le=16)
     feed_forward: Perceptron = Perceptron(width=64, layers=1)
-    keys: int = Field(default=64, ge=2, le=100_000)
+    keys: int = Field(default=32, ge=2, le=100_000)
     chunk: int = Field(default=64, ge=1, le=100_000)
-    solver: SolverSettings = SolverSettings(rtol=1e-2, atol=1e-3, max_steps=256)
+    flow_steps: int = Field(default=1, ge=1, le=100)
 
     @model_validator(mode="after")
     def _heads_fit(self) -> Config:
@@ -68,16 +67,16 @@ class Layer(eqx.Module):
 
     def __init__(self, config: Config, rng: np.random.Generator):
         shape, width = config.feed_forward, config.width
-        self.attention = ContinuousAttention(width, config.heads, config.solver, rng)
+        self.attention = ContinuousAttention(width, config.heads, config.flow_steps, rng)
         self.feed_forward = MLP(width, shape.width, shape.layers, width, rng, activation="gelu")
         self.norms = (LayerNorm(width), LayerNorm(width))
 
     def __call__(
-        self, times: Float[Array, " times"], rows: Tokens, keys: Tokens, node: float
+        self, times: Float[Array, " times"], rows: Tokens, keys: Tokens
     ) -> Float[Array, "times width"]:
         """The layer's outputs at times, of the rows and those that are attended to."""
         rows, keys = (tokens._replace(x=self.norms[0](tokens.x)) for tokens in (rows, keys))
-        x = along_rows(times, rows.times, rows.x) + self.attention(times, rows, keys, node)
+        x = along_rows(times, rows.times, rows.x) + self.attention(times, rows, keys)
         return x + self.feed_forward(self.norms[1](x))
 
 
@@ -125,17 +124,19 @@ class ContiFormerNetwork(Trajectory):
     def _layer(self, layer: Layer, times: Array, context: Context) -> Array:
         """A layer at times, in chunks of which each is computed again for its gradient."""
         x = context.x + self._clock(context.times)
-        rows = Tokens(context.times, x, context.valid)
+        pace = jnp.asarray(self.pace, times.dtype)
+        rows = Tokens(context.times * pace, x, context.valid)
         chosen = evenly(len(context.times), self.config.keys)
         keys = Tokens(*(part[chosen] for part in rows))
 
         def one_chunk(times: Array) -> Array:
-            found = layer(times, rows, keys, self.node)
-            return found + self._clock(times)
+            return layer(times * pace, rows, keys) + self._clock(times)
 
         chunk = min(self.config.chunk, len(times))
         padded = jnp.concatenate([times, jnp.broadcast_to(times[-1], (-len(times) % chunk,))])
         chunks = padded.reshape(-1, chunk)
+        if len(chunks) == 1:  # a loop would run on one core
+            return one_chunk(chunks[0])[: len(times)]
         found = jax.lax.map(jax.checkpoint(one_chunk), chunks)
         return found.reshape(len(padded), -1)[: len(times)]
 

@@ -7,6 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from physsm.models._latent.settings import DEEPEST, WIDEST, NetworkConfig, Perceptron
 from physsm.nn.ode import SolverSettings
 from physsm.nn.recurrent import Cell
+from physsm.training.loop import TrainingSettings
+from physsm.training.optimiser import OptimiserSettings
 
 
 class Recurrent(BaseModel):
@@ -40,6 +42,11 @@ class TrajectoryConfig(NetworkConfig):
     beta: float = Field(default=1e-4, ge=0)
     anneal: float = Field(default=0.2, ge=0, le=1)
     curriculum: float = Field(default=0.4, ge=0, le=1)
+    samples: int = Field(default=32, ge=2, le=10_000)
+    # A path is learned from its start to its end: in more and larger steps than Phy-SSM takes.
+    training: TrainingSettings = TrainingSettings(
+        steps=1500, optimiser=OptimiserSettings(learning_rate=1e-2)
+    )
 
 
 class ODEConfig(TrajectoryConfig):

@@ -17,7 +17,7 @@ from physsm.models._trajectory.compute import Asked, answer, spread_of_answers
 from physsm.models._trajectory.network import Trajectory
 from physsm.models._trajectory.values import FIRST_GAP
 
-_SMALL_BLOCK, _BLOCK = 8, 128  # windows that are run at once
+_BLOCK = 32  # windows that are run at once
 
 
 class Future(NamedTuple):
@@ -62,8 +62,7 @@ class OnWindows:
     ) -> tuple[Found, Float[np.ndarray, "times windows channels"] | None]:
         """By means; and, if it is wanted, how far channels come apart over draws."""
         asked = (panel, windows, future, wanted)
-        size = _SMALL_BLOCK if windows.number <= _SMALL_BLOCK else _BLOCK
-        parts = [self._run(answer, block) for block in self._blocks(*asked, size)]
+        parts = [self._run(answer, block) for block in self._blocks(*asked)]
         found = Found(*_joined(parts, (1, 1, 1, 0), windows.number, len(wanted.times)))
         return found, self.spread(*asked)[0] if wants_spread else None
 
@@ -74,20 +73,20 @@ class OnWindows:
         samples = self.network.config.samples
         parts = [
             self._run(spread_of_answers, block, samples=samples)
-            for block in self._blocks(panel, windows, future, wanted, _SMALL_BLOCK)
+            for block in self._blocks(panel, windows, future, wanted)
         ]
         channels, unknowns = _joined(parts, (1, 0), windows.number, len(wanted.times))
         return channels, unknowns
 
     def _blocks(
-        self, panel: Panel, windows: Windows, future: Future, wanted: Wanted, size: int
+        self, panel: Panel, windows: Windows, future: Future, wanted: Wanted
     ) -> Iterator[Asked]:
         """All windows; the last block is filled up with the last window."""
         scaled = self.network.plan.scale(panel)
         gaps, controls = _padded(*future, zeros=True)
         times, controls_then = _padded(*wanted, zeros=False)
-        for first in range(0, windows.number, size):
-            chosen = np.minimum(np.arange(first, first + size), windows.number - 1)
+        for first in range(0, windows.number, _BLOCK):
+            chosen = np.minimum(np.arange(first, first + _BLOCK), windows.number - 1)
             batch = gather(scaled, windows[chosen], self.context, 0, FIRST_GAP)
             rows = (batch.last, batch.seen, batch.controls, batch.gaps)
             asked = (gaps, controls, times, controls_then)
