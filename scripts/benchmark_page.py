@@ -19,8 +19,9 @@ def with_tables(page: str) -> str:
     """The page with each table as its results say."""
 
     def table(match: re.Match[str]) -> str:
-        found, _ = Store(ROOT / "results" / match[2]).results(*read_experiment(match[2]))
-        sheets = summarise(found)
+        name, experiment = read_experiment(match[2])
+        found, _ = Store(ROOT / "results" / name).results(name, experiment)
+        sheets = summarise(found, experiment.published)
         return f"{match[1]}\n{to_markdown(sheets)}\n{match[3]}"
 
     return _MARKED.sub(table, page)

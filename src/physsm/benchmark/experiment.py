@@ -12,12 +12,16 @@
     model = "arx"
     label = "arx_100_by_2"         # its name in the table; the model's by default
     settings = { lags = [50], spacing = 2 }
+    configuration = "drone"        # settings by name, under the row's own
     on = ["drone:strict"]          # all columns by default
     ablation = "no regulariser"    # what was left out, if something was
     [row.settings_on."drone:strict"]  # settings for one column, over the others
     horizon = 200
     [row.budgets.smoke]            # settings for a budget, over the others
     training = { steps = 10 }
+
+    [published."drone:paper".arx_100_by_2]  # what others report of a row
+    extrap_mae = 0.3
 
 A unit of work is one cell of it with a seed and a budget.
 """
@@ -34,6 +38,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from physsm._arguments import merged
 from physsm._errors import ConfigError, did_you_mean
+from physsm.benchmark.configurations import configuration
 
 Budget = Literal["smoke", "cpu", "paper"]
 BUDGETS: tuple[Budget, ...] = get_args(Budget)
@@ -68,6 +73,7 @@ class Row(BaseModel):
 
     model: str
     label: str | None = Field(default=None, pattern=r"^\w+$")
+    configuration: str | None = None
     settings: dict[str, Any] = {}
     settings_on: dict[str, dict[str, Any]] = {}
     budgets: dict[Budget, dict[str, Any]] = {}
@@ -95,6 +101,7 @@ class Experiment(BaseModel):
     data: tuple[Annotated[Column, BeforeValidator(_as_column)], ...] = Field(min_length=1)
     row: tuple[Row, ...] = Field(min_length=1)
     seeds: int = Field(default=3, ge=1)
+    published: dict[str, dict[str, dict[str, float]]] = {}
 
 
 class Unit(BaseModel):
@@ -110,11 +117,18 @@ class Unit(BaseModel):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Those of the model: for all, for the column, for the budget, the later before the
+        """Those of the model: named, for all, for the column, for the budget, the later before the
         earlier.
         """
-        special = self.row.settings_on.get(self.column.name, {})
-        return merged(merged(self.row.settings, special), self.row.budgets.get(self.budget, {}))
+        row, where = self.row, self.column.name
+        found = configuration(row.configuration, row.model) if row.configuration else {}
+        for more in (
+            row.settings,
+            row.settings_on.get(where, {}),
+            row.budgets.get(self.budget, {}),
+        ):
+            found = merged(found, more)
+        return found
 
     @property
     def name(self) -> str:
@@ -188,7 +202,15 @@ def _check_names(experiment: Experiment, source: str) -> None:
     for kind, names in (("column", columns), ("row", [row.name for row in experiment.row])):
         if twice := [name for name in names if names.count(name) > 1]:
             raise ConfigError(f"{source}: there are two {kind}s called {twice[0]!r}")
+    labels = [row.name for row in experiment.row]
+    for where, rows in experiment.published.items():
+        if where not in columns:
+            raise ConfigError(f"{source}: published: there is no column {where!r}")
+        if foreign := [name for name in rows if name not in labels]:
+            raise ConfigError(f"{source}: published: there is no row {foreign[0]!r}")
     for row in experiment.row:
+        if row.configuration is not None:
+            configuration(row.configuration, row.model)
         for name in (*(row.on or ()), *row.settings_on):
             if name not in columns:
                 hint = did_you_mean(name, columns) or f"there are {', '.join(columns)}"

@@ -33,6 +33,10 @@ def explanation(sheet: Sheet) -> str:
         is_single = any(line.seeds == 1 for line in sheet.lines)
         others = "; rows without ± are one run" if is_single else ""
         spread = f" Mean ± standard deviation of {seeds} seeds{others}."
+    if any(
+        cell and cell.published is not None for line in sheet.lines for cell in line.cells.values()
+    ):
+        spread += " In brackets: as published."
     notes = "".join(f" {note}" for note in sheet.notes)
     return f"Errors are in units of {sheet.unit_of_errors}.{spread}{notes}"
 

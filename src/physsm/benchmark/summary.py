@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
@@ -45,13 +45,14 @@ WANTED_COVERAGE = 0.9
 
 @dataclass(frozen=True)
 class Cell:
-    """The mean of a score over seeds, its standard deviation (None for one seed), and whether it is
-    the best of its column.
+    """The mean of a score over seeds, its standard deviation (None for one seed), whether it is the
+    best of its column, and what was published of it, if something was.
     """
 
     mean: float
     spread: float | None
     is_best: bool = False
+    published: float | None = None
 
 
 @dataclass(frozen=True)
@@ -78,14 +79,22 @@ class Sheet:
     lines: tuple[Line, ...]
 
 
-def summarise(results: Sequence[Mapping[str, Any]]) -> list[Sheet]:
-    """One sheet for each data set, protocol and budget; strict protocols come first."""
+Published = Mapping[str, Mapping[str, Mapping[str, float]]]  # by column, row and score
+
+
+def summarise(
+    results: Sequence[Mapping[str, Any]], published: Published | None = None
+) -> list[Sheet]:
+    """One sheet for each data set, protocol and budget; strict protocols come first. Beside a score
+    stands what was published of it.
+    """
     groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for result in results:
         key = (result["dataset"], result["protocol"], result["budget"])
         groups.setdefault(key, []).append(result)
     ordered = sorted(groups, key=lambda key: (key[0], key[1] == "paper", key[1], key[2]))
-    return [_sheet(key, groups[key]) for key in ordered]
+    known = published or {}
+    return [_sheet(key, groups[key], known.get(f"{key[0]}:{key[1]}", {})) for key in ordered]
 
 
 def heading(column: str) -> str:
@@ -108,16 +117,24 @@ def cell_text(cell: Cell | None) -> str:
     """The mean with its spread, in the figures of the mean."""
     if cell is None:
         return "–"
+    said = "" if cell.published is None else f" [{number(cell.published)}]"
     if cell.spread is None or not math.isfinite(cell.mean):
-        return number(cell.mean)
-    return f"{number(cell.mean)} ± {format(cell.spread, _figures(cell.mean))}"
+        return f"{number(cell.mean)}{said}"
+    return f"{number(cell.mean)} ± {format(cell.spread, _figures(cell.mean))}{said}"
 
 
-def _sheet(key: tuple[str, str, str], results: list[Mapping[str, Any]]) -> Sheet:
+def _sheet(
+    key: tuple[str, str, str],
+    results: list[Mapping[str, Any]],
+    published: Mapping[str, Mapping[str, float]],
+) -> Sheet:
     scores = [result["metrics"] for result in results]
     columns = tuple(name for name in SCORES if any(score.get(name) is not None for score in scores))
     labels = dict.fromkeys(result["label"] for result in results)
-    lines = [_line(label, [r for r in results if r["label"] == label], columns) for label in labels]
+    lines = [
+        _line(label, [r for r in results if r["label"] == label], columns, published.get(label, {}))
+        for label in labels
+    ]
     lines.sort(key=_by_extrapolation)
     first = results[0]
     return Sheet(
@@ -130,17 +147,25 @@ def _sheet(key: tuple[str, str, str], results: list[Mapping[str, Any]]) -> Sheet
     )
 
 
-def _line(label: str, results: list[Mapping[str, Any]], columns: Sequence[str]) -> Line:
-    cells = {name: _cell([r["metrics"].get(name) for r in results]) for name in columns}
+def _line(
+    label: str,
+    results: list[Mapping[str, Any]],
+    columns: Sequence[str],
+    published: Mapping[str, float],
+) -> Line:
+    cells = {
+        name: _cell([r["metrics"].get(name) for r in results], published.get(name))
+        for name in columns
+    }
     cells["seconds"] = _cell([r["seconds"]["fit"] for r in results])
     return Line(label, len(results), results[0]["ablation"], cells)
 
 
-def _cell(values: list[float | None]) -> Cell | None:
+def _cell(values: list[float | None], published: float | None = None) -> Cell | None:
     known = [value for value in values if value is not None]
     if not known or len(known) < len(values):
         return None
-    return Cell(fmean(known), stdev(known) if len(known) > 1 else None)
+    return Cell(fmean(known), stdev(known) if len(known) > 1 else None, published=published)
 
 
 def _by_extrapolation(line: Line) -> float:
@@ -158,7 +183,7 @@ def _with_best(lines: list[Line], columns: Sequence[str]) -> list[Line]:
     def marked(name: str, cell: Cell | None) -> Cell | None:
         if cell is None or name not in best or _badness(name, cell.mean) > best[name]:
             return cell
-        return Cell(cell.mean, cell.spread, is_best=True)
+        return replace(cell, is_best=True)
 
     return [
         Line(

@@ -143,7 +143,7 @@ def show_table(
                 f"{lacking[0]}: physsm bench run {how} makes them",
                 "note",
             )
-    sheets = summarise(found)
+    sheets = summarise(found, experiment.published)
     if not sheets:
         raise RunError(
             f"{store.folder} has no results: physsm bench run {table} makes them, and --results "

@@ -1,0 +1,41 @@
+"""Named configurations: settings of many models for one experiment, in a TOML file each."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from physsm._errors import ConfigError, did_you_mean
+
+_FOLDER = resources.files("physsm") / "configurations"
+
+
+def configuration_names() -> list[str]:
+    """Those that come with physsm."""
+    found = (Path(entry.name) for entry in _FOLDER.iterdir())
+    return sorted(path.stem for path in found if path.suffix == ".toml")
+
+
+def configured_models(name: str) -> list[str]:
+    """The models that a configuration has settings for."""
+    return list(_read(name))
+
+
+def configuration(name: str, model: str) -> dict[str, Any]:
+    """The settings of a model in a named configuration."""
+    tables = _read(name)
+    if model not in tables:
+        hint = did_you_mean(model, list(tables)) or f"it has {', '.join(tables)}"
+        raise ConfigError(f"the configuration {name} has no settings for {model}: {hint}")
+    return tables[model]
+
+
+@cache
+def _read(name: str) -> dict[str, dict[str, Any]]:
+    if name not in (known := configuration_names()):
+        hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
+        raise ConfigError(f"there is no configuration called {name!r}: {hint}")
+    return tomllib.loads(_FOLDER.joinpath(f"{name}.toml").read_text("utf-8"))

@@ -1,0 +1,40 @@
+"""How many parameters a model has for the columns of a data set, without its data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from physsm._registry import find
+from physsm._values import Panel, Series
+from physsm.data.window import Sizes
+from physsm.models._latent.forecaster import NetworkForecaster
+from physsm.physics.system import System
+
+
+def number_of_parameters(
+    model: str, settings: Mapping[str, Any], system: System, channels: int
+) -> int | None:
+    """Of a network for so many channels and the controls of a system; None for other models."""
+    kind = find("models", model, "MODEL")
+    if not issubclass(kind, NetworkForecaster):
+        return None
+    forecaster = cast(NetworkForecaster[Any], kind.create(system, settings))
+    names = [f"channel_{i}" for i in range(channels)]
+    rng, rows = np.random.default_rng(0), 8
+    series = [
+        Series(
+            str(i),
+            np.arange(rows) + 1.0,
+            rng.standard_normal((rows, channels)),
+            rng.standard_normal((rows, len(system.controls))),
+        )
+        for i in range(2)
+    ]
+    panel = Panel.from_series(series, names, system.controls)
+    network = forecaster.network(panel, panel, Sizes(4, 2, 1), 0)
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
