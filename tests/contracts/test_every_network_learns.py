@@ -1,0 +1,46 @@
+"""Every trained model beats repeating the last row, one row ahead, after a short training on a few
+pendulums; it takes far less than the two minutes that it may.
+"""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from physsm import System
+from physsm._registry import find, names_in
+from physsm._values import Panel
+from tests.models.trajectory.make import PENDULUM, pendulums
+
+NETWORKS = [name for name in names_in("models") if find("models", name, "MODEL").trains]
+SETTINGS = {
+    "context": 8,
+    "horizon": 4,
+    "stride": 2,
+    "samples": 2,
+    "training": {"steps": 120, "batch_size": 64, "validations": 4},
+}
+MORE_STEPS = {"contiformer": 400}  # each of which is short
+
+
+@cache
+def data() -> tuple[Panel, Panel, Panel]:
+    train, validation, test = (pendulums(n, 20, seed) for n, seed in ((40, 0), (6, 1), (8, 2)))
+    return train, validation, test
+
+
+def one_row_ahead(name: str, settings: dict) -> float:
+    """The mean absolute error one row ahead, in standard deviations."""
+    train, validation, test = data()
+    model = find("models", name, "MODEL")
+    forecaster = model.create(System.parse(PENDULUM) if model.physics else None, settings)
+    predicted = forecaster.fit(train, validation, seed=0).one_step(test).mean
+    scale = train.values.std((0, 1))
+    return float(np.nanmean(np.abs(predicted - test.values) / scale))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_it_beats_repeat_last(name):
+    repeated = one_row_ahead("repeat_last", {})
+    training = {**SETTINGS["training"], "steps": MORE_STEPS.get(name, 120)}
+    assert one_row_ahead(name, {**SETTINGS, "training": training}) < 0.8 * repeated

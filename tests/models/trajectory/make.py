@@ -1,0 +1,46 @@
+"""Pendulums, and small networks around them."""
+
+from typing import Any
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from physsm import System
+from physsm._registry import find
+from physsm._values import Panel, Series
+from physsm.data.window import Sizes
+
+STIFFNESS, FRICTION = 6.0, 0.3
+SIZES = Sizes(10, 5, 5)
+PENDULUM = """theta' = omega
+omega' = -?stiffness*sin(theta) - ?friction*omega
+unknown ?stiffness, ?friction constant
+?stiffness >= 0
+?friction >= 0
+observe theta, omega
+"""
+
+
+def pendulums(number: int, rows: int, seed: int, gap: float = 0.2) -> Panel:
+    """Swinging pendulums, measured without noise at irregular times."""
+    rng = np.random.default_rng(seed)
+
+    def right(_, y):
+        return [y[1], -STIFFNESS * np.sin(y[0]) - FRICTION * y[1]]
+
+    series = []
+    for i in range(number):
+        times = np.cumsum(rng.uniform(0.5, 1.5, rows) * gap)
+        start = rng.uniform([-1.2, -2.0], [1.2, 2.0])
+        span = (times[0], times[-1])
+        states = solve_ivp(right, span, start, t_eval=times, rtol=1e-9, atol=1e-9).y.T
+        series.append(Series(str(i), times, states, np.zeros((rows, 0))))
+    return Panel.from_series(series, ["theta", "omega"])
+
+
+def network(name: str, panel: Panel, sizes: Sizes = SIZES, **settings: Any) -> Any:
+    """An untrained network for a panel."""
+    model = find("models", name, "MODEL")
+    system = System.parse(PENDULUM) if model.physics else None
+    small = {**model.test_settings(), **settings}
+    return model.create(system, small).network(panel, panel, sizes, 0)

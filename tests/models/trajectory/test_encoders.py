@@ -1,0 +1,93 @@
+"""What encoders read, and in which order."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from physsm.models._latent.rows import Observations
+from physsm.models._trajectory.encoder import gaps_after
+from physsm.models.ode_rnn import ODERNNEncoder
+from tests.models.trajectory.make import network, pendulums
+
+STEPS, BATCH = 8, 3
+
+
+def rows(gaps, seed: int = 0) -> Observations:
+    rng = np.random.default_rng(seed)
+    return Observations(
+        jnp.asarray(rng.normal(size=(STEPS, BATCH, 2))),
+        jnp.ones((STEPS, BATCH, 2)),
+        jnp.zeros((STEPS, BATCH, 0)),
+        jnp.asarray(gaps),
+    )
+
+
+def encoder(drift: float = 0.0, steps: int = 1) -> ODERNNEncoder:
+    panel = pendulums(3, 20, 0)
+    found = network("ode_rnn", panel, encoder={"width": 5}, encoder_steps=steps).encoder
+    quiet = jax.tree.map(lambda leaf: drift * leaf, found.drift)
+    return eqx.tree_at(lambda e: e.drift, found, quiet)
+
+
+def test_a_backwards_reader_meets_the_gap_after_a_row():
+    gaps = jnp.array([1.0, 0.2, 0.5, 0.9])
+    np.testing.assert_array_equal(gaps_after(gaps), [0.2, 0.5, 0.9, 0.0])
+
+
+def test_ode_rnn_with_equal_gaps_and_no_drift_is_a_gru():
+    found = encoder()
+    given = rows(np.ones((STEPS, BATCH)))
+    cell = eqx.nn.GRUCell(5, 5, key=jax.random.key(0))
+    cell = eqx.tree_at(
+        lambda c: (c.weight_ih, c.weight_hh, c.bias, c.bias_n),
+        cell,
+        (found.cell.W, found.cell.U, found.cell.b, found.cell.b_state),
+    )
+    read = np.asarray(found.reader(given))
+    hidden = np.asarray(found(given))
+    for series in range(BATCH):
+        state = jnp.zeros(5)
+        for i in reversed(range(STEPS)):
+            state = cell(jnp.asarray(read[i, series]), state)
+            np.testing.assert_allclose(hidden[i, series], state, atol=1e-12)
+
+
+def test_its_state_moves_over_each_gap_by_its_own_equation():
+    """h over a gap by Euler's method: two steps of half a gap, by hand."""
+    found = encoder(drift=1.0, steps=2)
+    state = jnp.asarray(np.random.default_rng(1).normal(size=(BATCH, 5)))
+    gap = jnp.array([0.3, 1.0, 4.0])
+    moved = found.over_gap(state, gap)
+    by_hand = state
+    for _ in range(2):
+        by_hand = by_hand + (gap * found.pace / 2)[:, None] * found.drift(by_hand)
+    np.testing.assert_allclose(moved, by_hand, atol=1e-14)
+
+
+def test_longer_gaps_change_what_it_says():
+    found = encoder(drift=3.0)
+    gaps = np.ones((STEPS, BATCH))
+    longer = gaps.copy()
+    longer[5] = 4.0
+    one, other = found(rows(gaps)), found(rows(longer))
+    np.testing.assert_allclose(one[5:], other[5:], atol=1e-12)
+    assert (np.abs(np.asarray(one[4] - other[4])) > 1e-4).any()
+
+
+def test_a_row_without_measurements_only_lets_time_pass():
+    found = encoder(drift=1.0)
+    given = rows(np.ones((STEPS, BATCH)))
+    empty = given._replace(seen=given.seen.at[3].set(0.0))
+    hidden = found(empty)
+    np.testing.assert_allclose(hidden[3], found.over_gap(hidden[4], jnp.ones(BATCH)), atol=1e-12)
+
+
+def test_rows_before_a_series_change_nothing():
+    found = encoder(drift=1.0)
+    gaps = np.ones((STEPS, BATCH))
+    gaps[:3, 1] = 0
+    given = rows(gaps)
+    changed = given._replace(last=given.last.at[:3, 1].add(9.0))
+    np.testing.assert_array_equal(found(given)[0, 1], found(changed)[0, 1])
+    np.testing.assert_array_equal(found(given)[0, 1], found(given)[3, 1])

@@ -1,0 +1,93 @@
+"""The regularisers of the physics-integrated VAE vanish where they should, and only there."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from physsm.data.window import gather, whole_series
+from physsm.models._trajectory.values import as_window
+from physsm.models.pi_vae import Four, inconsistency
+from tests.models.trajectory.make import network, pendulums
+
+WEIGHT = jnp.ones((4, 3, 2))
+
+
+def random(seed: int) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(seed).normal(size=(4, 3, 2)))
+
+
+def followed(found):
+    panel = pendulums(4, 15, 1)
+    batch = gather(found.plan.scale(panel), whole_series(panel, 5), 10, 5, 1.0)
+    window = as_window(batch, 10, found.dtype)
+    inferred = found.infer(window.rows)
+    starts = found.starts(inferred, jr.key(0))
+    path = found.paths(starts, window.course.times, window.course)
+    return window, inferred, starts, path
+
+
+def without(found, *parts):
+    """The network with these of its perceptrons saying nothing."""
+    for part in parts:
+        silent = jax.tree.map(jnp.zeros_like, getattr(found, part))
+        found = eqx.tree_at(lambda n, part=part: getattr(n, part), found, silent)
+    return found
+
+
+def pi_vae(**settings):
+    return network("pi_vae", pendulums(4, 15, 1), **settings)
+
+
+def test_four_equal_predictions_are_consistent():
+    same = random(0)
+    assert float(inconsistency(Four(same, same, same, same), WEIGHT)) == 0
+
+
+def test_inconsistency_is_a_quarter_of_the_four_distances():
+    full, a, b, p = (random(seed) for seed in range(4))
+    distance = sum(
+        ((one - other) ** 2).mean((0, 1)).sum()
+        for one, other in ((a, p), (b, p), (full, a), (full, b))
+    )
+    found = inconsistency(Four(full, a, b, p), WEIGHT)
+    assert float(found) == pytest.approx(float(distance) / 4, rel=1e-12)
+
+
+def test_consistency_vanishes_without_auxiliary_parts():
+    found = without(pi_vae(), "drift", "output")
+    window, _, starts, path = followed(found)
+    four = found.four(starts, path, window.course)
+    np.testing.assert_allclose(four.full, four.physics, atol=1e-12)
+    assert float(inconsistency(four, window.weight)) < 1e-20
+
+
+@pytest.mark.parametrize("part", ["drift", "output"])
+def test_each_auxiliary_part_alone_makes_it_positive(part):
+    other = {"drift": "output", "output": "drift"}[part]
+    found = without(pi_vae(), other)
+    window, _, starts, path = followed(found)
+    assert float(inconsistency(found.four(starts, path, window.course), window.weight)) > 1e-12
+
+
+def test_unmixing_vanishes_where_rows_are_what_physics_predicts():
+    settings = {"consistency": 0.0, "augmentation": 0.0, "unmixing": 1.0}
+    found = without(pi_vae(**settings), "drift", "output", "unmixer")
+    window, inferred, starts, path = followed(found)
+    shown = found.four(starts, path, window.course).physics[:10]
+    by_physics = window._replace(rows=window.rows._replace(last=shown))
+    assert float(found.penalty(by_physics, inferred, starts, path, jr.key(1))) < 1e-20
+    assert float(found.penalty(window, inferred, starts, path, jr.key(1))) > 1e-3
+
+
+def test_augmentation_is_the_distance_of_drawn_and_inferred_unknowns():
+    """An encoder that says nothing is off by the variance of what is drawn: one."""
+    found = pi_vae()
+    silent = jax.tree.map(jnp.zeros_like, found.parameter_encoder.head)
+    found = eqx.tree_at(lambda n: n.parameter_encoder.head, found, silent)
+    window, _, starts, _ = followed(found)
+    distance = jax.jit(lambda key: found.augmentation(window, starts, key))
+    draws = [float(distance(jr.key(seed))) for seed in range(20)]
+    assert np.mean(draws) == pytest.approx(1, abs=0.25)

@@ -1,0 +1,113 @@
+"""Attention in continuous time against plain attention and a differential equation solver."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from physsm.nn.attention import ContinuousAttention, Tokens, along_rows
+from physsm.nn.ode import SolverSettings, solve_ode
+
+ROWS, WIDTH, HEADS = 7, 6, 2
+
+
+def attention(flow: float = 0.0, steps: int = 1) -> ContinuousAttention:
+    rng = np.random.default_rng(0)
+    found = ContinuousAttention(WIDTH, HEADS, steps, rng)
+    moving = jnp.asarray(flow * rng.normal(size=(2, WIDTH)))
+    found = eqx.tree_at(lambda a: a.flow_gain, found, moving)
+    return eqx.tree_at(
+        lambda a: a.flow_time, found, jnp.asarray(flow * rng.normal(size=(2, WIDTH)))
+    )
+
+
+def tokens(seed: int = 1) -> Tokens:
+    rng = np.random.default_rng(seed)
+    times = np.sort(rng.uniform(0, 5, ROWS))
+    valid = np.arange(ROWS) >= 2
+    return Tokens(
+        jnp.asarray(times), jnp.asarray(rng.normal(size=(ROWS, WIDTH))), jnp.asarray(valid)
+    )
+
+
+def plain(layer: ContinuousAttention, rows: Tokens) -> np.ndarray:
+    """Softmax attention of each row to all, head by head."""
+    x, size = np.asarray(rows.x), WIDTH // HEADS
+    Q, K, V = (x @ np.asarray(W).T for W in (layer.W_query, layer.W_key, layer.W_value))
+    joined = []
+    for head in range(HEADS):
+        part = slice(head * size, (head + 1) * size)
+        # The mean of both ends: the query of the key's own row, and that of the row that asks.
+        score = (Q[:, part] @ K[:, part].T + (Q * K)[:, part].sum(1)[None]) / 2 / np.sqrt(size)
+        score[:, ~np.asarray(rows.valid)] = -np.inf
+        weight = np.exp(score - score.max(1, keepdims=True))
+        joined.append(weight / weight.sum(1, keepdims=True) @ V[:, part])
+    return np.concatenate(joined, 1) @ np.asarray(layer.W_out).T
+
+
+def test_without_a_flow_it_is_plain_attention():
+    layer, rows = attention(), tokens()
+    np.testing.assert_allclose(layer(rows.times, rows, rows), plain(layer, rows), atol=1e-12)
+
+
+@pytest.mark.parametrize("row", [2, 4, 6])
+def test_at_a_keys_own_time_its_key_and_value_are_those_of_plain_attention(row):
+    """One key alone: its weight is one, and its value at its own time has not moved."""
+    layer, rows = attention(flow=0.7, steps=3), tokens()
+    alone = rows._replace(valid=jnp.arange(ROWS) == row)
+    found = layer(rows.times[row : row + 1], rows, alone)
+    V = np.asarray(rows.x) @ np.asarray(layer.W_value).T
+    np.testing.assert_allclose(found[0], V[row] @ np.asarray(layer.W_out).T, atol=1e-12)
+    K = rows.x @ layer.W_key.T
+    key, _ = layer.moved(rows.times, rows.times, K, jnp.asarray(V))
+    np.testing.assert_allclose(key[row, row], K[row], atol=1e-12)
+    other = layer(rows.times[row : row + 1] + 1.0, rows, alone)
+    assert np.abs(np.asarray(other - found)).max() > 1e-3
+
+
+def test_keys_and_values_follow_their_equations():
+    layer, rows = attention(flow=0.7, steps=64), tokens()
+    K, V = rows.x @ layer.W_key.T, rows.x @ layer.W_value.T
+    times = jnp.linspace(-1, 7, 9)
+    found = layer.moved(times, rows.times, K, V)
+    fine = SolverSettings(rtol=1e-9, atol=1e-10)
+    for which, start in enumerate((K, V)):
+        for row in (0, 5):
+            origin = rows.times[row]
+            for sign in (1.0, -1.0):
+
+                def rate(t, x, origin=origin, sign=sign, which=which):
+                    turned = layer.flow_W[which] @ x + layer.flow_time[which] * (origin + sign * t)
+                    return sign * layer.flow_gain[which] * jnp.tanh(turned)
+
+                ahead = sign * (times - origin)
+                inside = np.asarray(ahead) >= 0
+                wanted = solve_ode(rate, start[row], jnp.maximum(ahead, 0), fine, 10.0).states
+                np.testing.assert_allclose(
+                    found[which][inside, row], wanted[inside], rtol=1e-5, atol=1e-6
+                )
+
+
+def test_a_query_is_a_line_between_rows_and_stays_after_them():
+    rows = tokens()
+    middle = (rows.times[2:3] + rows.times[3:4]) / 2
+    between = along_rows(middle, rows.times, rows.x)
+    np.testing.assert_allclose(between[0], (rows.x[2] + rows.x[3]) / 2, atol=1e-12)
+    later = along_rows(jnp.array([9.0]), rows.times, rows.x)
+    np.testing.assert_allclose(later[0], rows.x[-1], atol=1e-12)
+
+
+def test_padding_is_not_attended_to():
+    layer, rows = attention(flow=0.5), tokens()
+    changed = rows._replace(x=rows.x.at[0].add(10.0))
+    asked = rows.times[3:]
+    np.testing.assert_allclose(layer(asked, rows, rows), layer(asked, changed, changed), atol=1e-12)
+
+
+def test_gradients_are_finite():
+    layer, rows = attention(flow=0.5, steps=2), tokens()
+    slopes = jax.grad(lambda one: one(rows.times + 0.3, rows, rows).sum())(layer)
+    for leaf in jax.tree.leaves(slopes):
+        assert np.isfinite(np.asarray(leaf)).all()
+        assert (np.asarray(leaf) != 0).any()
