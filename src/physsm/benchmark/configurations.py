@@ -8,9 +8,21 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from physsm._errors import ConfigError, did_you_mean
 
 _FOLDER = resources.files("physsm") / "configurations"
+
+
+class Configuration(BaseModel):
+    """Settings of models for data with so many channels, described by a built-in system."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    channels: int = Field(ge=1)
+    physics: str
+    models: dict[str, dict[str, Any]]
 
 
 def configuration_names() -> list[str]:
@@ -19,14 +31,9 @@ def configuration_names() -> list[str]:
     return sorted(path.stem for path in found if path.suffix == ".toml")
 
 
-def configured_models(name: str) -> list[str]:
-    """The models that a configuration has settings for."""
-    return list(_read(name))
-
-
 def configuration(name: str, model: str) -> dict[str, Any]:
     """The settings of a model in a named configuration."""
-    tables = _read(name)
+    tables = read_configuration(name).models
     if model not in tables:
         hint = did_you_mean(model, list(tables)) or f"it has {', '.join(tables)}"
         raise ConfigError(f"the configuration {name} has no settings for {model}: {hint}")
@@ -34,8 +41,10 @@ def configuration(name: str, model: str) -> dict[str, Any]:
 
 
 @cache
-def _read(name: str) -> dict[str, dict[str, Any]]:
+def read_configuration(name: str) -> Configuration:
+    """A configuration that comes with physsm."""
     if name not in (known := configuration_names()):
         hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
         raise ConfigError(f"there is no configuration called {name!r}: {hint}")
-    return tomllib.loads(_FOLDER.joinpath(f"{name}.toml").read_text("utf-8"))
+    content = tomllib.loads(_FOLDER.joinpath(f"{name}.toml").read_text("utf-8"))
+    return Configuration.model_validate(content)

@@ -11,9 +11,21 @@ import numpy as np
 
 from physsm._registry import find
 from physsm._values import Panel, Series
+from physsm.benchmark.configurations import configuration, read_configuration
+from physsm.benchmark.experiment import Row
 from physsm.data.window import Sizes
 from physsm.models._latent.forecaster import NetworkForecaster
 from physsm.physics.system import System
+
+
+def row_parameters(row: Row) -> int | None:
+    """The number of parameters of a row's model, if it has a named configuration."""
+    if row.configuration is None:
+        return None
+    named = read_configuration(row.configuration)
+    system = System.load(row.physics or named.physics)
+    settings = configuration(row.configuration, row.model)
+    return number_of_parameters(row.model, settings, system, named.channels)
 
 
 def number_of_parameters(

@@ -22,12 +22,21 @@ FAILED = 1
 
 
 @bench.command("list")
-def list_tables(json: Json = False, debug: Debug = False) -> None:
-    """List the tables."""
+def list_tables(
+    table: Annotated[
+        str | None, typer.Argument(help="A table, to list its rows and their parameters.")
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List the tables, or the rows of one with the number of their parameters."""
     from rich.table import Table as Grid
 
     from physsm.benchmark.experiment import experiment_names, read_experiment
 
+    if table is not None:
+        _list_rows(table, json)
+        return
     rows = []
     for name in experiment_names():
         _, experiment = read_experiment(name)
@@ -49,6 +58,37 @@ def list_tables(json: Json = False, debug: Debug = False) -> None:
     for row in rows:
         grid.add_row(row["name"], row["title"], ", ".join(row["data"]), ", ".join(row["models"]))
     show(grid)
+
+
+def _list_rows(table: str, json: bool) -> None:
+    from rich.table import Table as Grid
+
+    from physsm.benchmark.experiment import read_experiment
+    from physsm.benchmark.parameters import row_parameters
+
+    _, experiment = read_experiment(table)
+    rows = [
+        {
+            "row": row.name,
+            "model": row.model,
+            "configuration": row.configuration,
+            "parameters": row_parameters(row),
+        }
+        for row in experiment.row
+    ]
+    if json:
+        show_json(rows)
+        return
+    grid = Grid(box=None, header_style="bold")
+    for head in ("row", "model", "configuration", "parameters"):
+        grid.add_column(head, no_wrap=True, justify="right" if head == "parameters" else "left")
+    for row in rows:
+        number = row["parameters"]
+        shown = "" if number is None else f"{number:,}"
+        grid.add_row(row["row"], row["model"], row["configuration"] or "", shown)
+    show(grid)
+    if any(row["configuration"] for row in rows):
+        show_plain("Those of a named configuration are within a tenth of each other.")
 
 
 @bench.command()

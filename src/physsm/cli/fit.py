@@ -31,7 +31,10 @@ def fit(
     time_unit: Annotated[
         str | None, typer.Option(help="Of datetimes: s (default), min, h or d.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="A TOML file with settings, or a named configuration, such as drone."),
+    ] = None,
     model: Annotated[str, typer.Option(help="Any forecaster.")] = "phy_ssm",
     seed: Annotated[int, typer.Option(help="For everything random.", min=0, max=2**31 - 1)] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
@@ -74,7 +77,7 @@ def fit(
         )
     text = None if structure is None else structure.text
     name = None if named is None else f"{named.dataset.name}:{named.protocol}"
-    request = Request(model, _settings(config), text, seed, name)
+    request = Request(model, _settings(config, model), text, seed, name)
     use_compile_cache()
     try:
         with training_bar(f"fitting {model}") as report:
@@ -114,17 +117,23 @@ def fit(
     )
 
 
-def _settings(config: Path | None) -> dict[str, Any]:
+def _settings(config: Path | None, model: str) -> dict[str, Any]:
     import tomllib
 
     from physsm._errors import ConfigError
+    from physsm.benchmark.configurations import configuration, configuration_names
 
     if config is None:
         return {}
+    if str(config) in configuration_names() and not config.exists():
+        return configuration(str(config), model)
     try:
         return tomllib.loads(config.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ConfigError(f"there is no file {config}") from error
+        named = ", ".join(configuration_names())
+        raise ConfigError(
+            f"there is no file {config}, and no configuration of that name: there are {named}"
+        ) from error
     except OSError as error:
         raise ConfigError(f"{config} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
