@@ -69,7 +69,7 @@ def first_guess(
         known, factors = map(np.asarray, linear_in_unknowns(system, (before + after) / 2, u))
     per_gap = train.median_gap / learned.scale
     target = ((slope - known) * per_gap).reshape(-1)
-    features = (factors * per_gap[:, None]).reshape(-1, len(system.unknowns))
+    features = (factors * per_gap[:, None]).reshape(len(target), len(system.unknowns))
     usable = np.isfinite(target) & np.isfinite(features).all(1)
     target, features = target[usable], features[usable]
     size = np.sqrt((features**2).mean(0)) if len(features) else np.zeros_like(learned.raw)

@@ -79,7 +79,6 @@ class Config(BaseModel):
     horizon: int | None = Field(None, ge=1)
 
 
-@final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedLeastSquares(AbstractClassical):
     """Fitted to the last `rows` rows of a history, or to all if it has fewer.

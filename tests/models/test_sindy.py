@@ -1,0 +1,81 @@
+"""Terms that were left out of the equations are found, and known ones stay as they are."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from physsm import System
+from physsm._errors import ConfigError
+from physsm._values import Panel, Series
+from physsm.models._states import find_columns
+from physsm.models.sindy import SINDy, candidates, with_terms
+
+# A Duffing oscillator with friction, of which the text knows only the linear spring.
+KNOWN = "x' = v\nv' = -1.5*x\nobserve x, v\n"
+
+
+def duffing(number: int, seed: int, noise: float) -> Panel:
+    rng = np.random.default_rng(seed)
+
+    def right(_, y):
+        return [y[1], -1.5 * y[0] - 0.8 * y[0] ** 3 - 0.3 * y[1]]
+
+    series = []
+    for i in range(number):
+        times = np.cumsum(rng.uniform(0.05, 0.15, 120))
+        start = rng.uniform(-1.5, 1.5, 2)
+        states = solve_ivp(
+            right, (times[0], times[-1]), start, t_eval=times, rtol=1e-9, atol=1e-9
+        ).y.T
+        values = states + noise * rng.normal(size=states.shape)
+        series.append(Series(str(i), times, values, np.zeros((120, 0))))
+    return Panel.from_series(series, ["x", "v"])
+
+
+def coefficients(terms: tuple[str, ...]) -> dict[str, float]:
+    pairs = [term.removeprefix("v': ").split("*", 1) for term in terms]
+    return {name: float(number) for number, name in pairs}
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_missing_terms_are_found_with_their_coefficients(noise):
+    settings = {"degree": 3, "rows": [14], "priors": [1.0], "thresholds": [0.15]}
+    model = SINDy.create(System.parse(KNOWN), settings)
+    fitted = model.fit(duffing(10, 0, noise), duffing(3, 1, noise))
+    found = coefficients(fitted.terms)
+    assert set(found) == {"x*x*x", "v"}
+    assert found["x*x*x"] == pytest.approx(-0.8, rel=0.05)
+    assert found["v"] == pytest.approx(-0.3, rel=0.05)
+    assert "-1.5*x" in fitted.system.text
+
+
+def test_nothing_is_added_to_equations_that_are_whole():
+    text = "x' = v\nv' = -1.5*x - ?cubic*x**3 - ?friction*v\nunknown ?cubic, ?friction constant\n"
+    settings = {"degree": 3, "rows": [14], "priors": [1.0], "thresholds": [0.15]}
+    model = SINDy.create(System.parse(text + "observe x, v"), settings)
+    fitted = model.fit(duffing(8, 0, 0.0), duffing(3, 1, 0.0))
+    assert fitted.terms == ()
+    np.testing.assert_allclose(
+        fitted.unknowns(duffing(1, 2, 0.0)).mean[0, -1], [0.8, 0.3], rtol=0.1
+    )
+
+
+def test_equations_that_define_a_state_get_no_candidates():
+    system = System.parse("control u\n" + KNOWN)
+    columns = find_columns(system, ("x", "v"), ("u",))
+    proposed = candidates(system, columns, 2)
+    assert {candidate.state for candidate in proposed} == {1}
+    terms = [candidate.term for candidate in proposed]
+    assert terms == ["1", "x", "v", "u", "x*x", "x*v", "x*u", "v*v", "v*u", "u*u"]
+
+
+def test_terms_go_into_the_right_equation_whatever_follows_it():
+    text = "x' = v  # a definition\nv' = -1.5*x  # known\nobserve x"
+    changed = with_terms(text, System.parse(text), [(1, "0.5*v"), (1, "-2*x*x")])
+    assert changed == "x' = v  # a definition\nv' = 0.5*v - 2*x*x +  -1.5*x  # known\nobserve x"
+    System.parse(changed)
+
+
+def test_it_needs_equations():
+    with pytest.raises(ConfigError, match="phys"):
+        SINDy.create(None, {})
