@@ -48,7 +48,7 @@ class Config(TrajectoryConfig):
     depth: int = Field(default=1, ge=1, le=16)
     feed_forward: Perceptron = Perceptron(width=64, layers=1)
     keys: int = Field(default=32, ge=2, le=100_000)
-    chunk: int = Field(default=64, ge=1, le=100_000)
+    chunk: int = Field(default=256, ge=1, le=100_000)
     flow_steps: int = Field(default=1, ge=1, le=100)
 
     @model_validator(mode="after")

@@ -17,7 +17,8 @@ from physsm.models._trajectory.compute import Asked, answer, spread_of_answers
 from physsm.models._trajectory.network import Trajectory
 from physsm.models._trajectory.values import FIRST_GAP
 
-_BLOCK = 32  # windows that are run at once
+_BLOCK, _LARGE_BLOCK = 32, 256  # windows that are run at once: of a few, and of very many
+_MANY = 512
 
 
 class Future(NamedTuple):
@@ -82,11 +83,12 @@ class OnWindows:
         self, panel: Panel, windows: Windows, future: Future, wanted: Wanted
     ) -> Iterator[Asked]:
         """All windows; the last block is filled up with the last window."""
+        size = _BLOCK if windows.number <= _MANY else _LARGE_BLOCK
         scaled = self.network.plan.scale(panel)
         gaps, controls = _padded(*future, zeros=True)
         times, controls_then = _padded(*wanted, zeros=False)
-        for first in range(0, windows.number, _BLOCK):
-            chosen = np.minimum(np.arange(first, first + _BLOCK), windows.number - 1)
+        for first in range(0, windows.number, size):
+            chosen = np.minimum(np.arange(first, first + size), windows.number - 1)
             batch = gather(scaled, windows[chosen], self.context, 0, FIRST_GAP)
             rows = (batch.last, batch.seen, batch.controls, batch.gaps)
             asked = (gaps, controls, times, controls_then)
