@@ -1,6 +1,7 @@
 """Run benchmarks, print a table and write it to results/.
 
-`make bench`: how fast it is (bench.json). `make promises`: how good it is (promises.json).
+`make bench`: how fast it is (bench.json), and `python -m benchmarks methods` the methods beside it
+(methods.json). `make promises`: how good it is (promises.json).
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import model, physics, promises, startup
+from benchmarks import methods, model, physics, promises, startup
 
-GROUPS = {"bench": [startup, physics, model], "promises": [promises]}
+GROUPS = {"bench": [startup, physics, model], "methods": [methods], "promises": [promises]}
 
 
 def main(group: str) -> int:
