@@ -3,6 +3,7 @@
 import pytest
 
 from physsm import System
+from physsm._arguments import merged
 from physsm._errors import ConfigError
 from physsm._registry import find
 from physsm.benchmark.configurations import (
@@ -32,8 +33,8 @@ def test_all_models_have_within_a_tenth_of_the_same_number_of_parameters(name):
     assert set(named.models) == COMPARED
     system = System.load(named.physics)
     numbers = [
-        number_of_parameters(model, settings, system, named.channels)
-        for model, settings in named.models.items()
+        number_of_parameters(model, configuration(name, model), system, named.channels)
+        for model in named.models
     ]
     assert None not in numbers
     assert max(numbers) <= 1.1 * min(numbers)  # type: ignore[type-var,operator]
@@ -81,7 +82,5 @@ def test_every_row_of_every_table_can_be_made(table):
         system = System.load(row.physics or "sir") if model.physics else None
         base = configuration(row.configuration, row.model) if row.configuration else {}
         for more in ({}, *row.settings_on.values(), *row.budgets.values()):
-            from physsm._arguments import merged
-
             model.create(system, merged(merged(base, row.settings), more))
         assert row.configuration is None or row_parameters(row)

@@ -5,12 +5,14 @@ import json
 import numpy as np
 
 from physsm._values import Panel, Series
+from physsm.benchmark import evaluate
 from physsm.benchmark.evaluate import fit_classical, score
 from physsm.benchmark.story import fingerprint, make_story, plain
 from physsm.benchmark.trial import panel_trial
 from physsm.data.window import Sizes
 from physsm.report.contents import check_contents
 from physsm.report.page import render_page
+from tests.models.trajectory.make import fitted, pendulums
 
 SIZES = Sizes(context=10, horizon=5, stride=5)
 
@@ -43,6 +45,24 @@ def test_scores_of_repeat_last_by_hand():
                 one_step.append(abs(values[k] - before[-1]) / 2)
     np.testing.assert_allclose(found["extrap_mae"], np.mean(errors), rtol=1e-12)
     np.testing.assert_allclose(found["interp_mae"], np.mean(one_step), rtol=0.05)
+
+
+def test_a_path_is_also_scored_on_the_window_that_it_has_seen(monkeypatch):
+    panel = pendulums(4, 15, 0)
+    model, unit = fitted(panel), np.array([2.0, 3.0])
+    trial = panel_trial(panel, SIZES, unit)
+    found = score(model, trial)
+    error = (model.interpolate(trial.history).mean - trial.history.values) / unit
+    np.testing.assert_allclose(found["window_mae"], np.abs(error).mean(), rtol=1e-6)
+    np.testing.assert_allclose(found["window_mse"], (error**2).mean(), rtol=1e-6)
+    assert found["interp_windows"] == len(trial.history) == 4
+    monkeypatch.setattr(evaluate, "_ROWS_READ_AGAIN", 20)  # of ten rows a window
+    few = score(model, trial)
+    assert few["interp_windows"] == 2
+    ends = trial.history.select([0, 3])
+    error = (model.one_step(ends, coverage=None).mean - ends.values)[:, 1:] / unit
+    np.testing.assert_allclose(few["interp_mae"], np.abs(error).mean(), rtol=1e-6)
+    assert few["extrap_mae"] == found["extrap_mae"]
 
 
 def test_targets_do_not_overlap():

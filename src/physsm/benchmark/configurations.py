@@ -10,18 +10,22 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from physsm._arguments import merged
 from physsm._errors import ConfigError, did_you_mean
 
 _FOLDER = resources.files("physsm") / "configurations"
 
 
 class Configuration(BaseModel):
-    """Settings of models for data with so many channels, described by a built-in system."""
+    """Settings of models for data with so many channels, described by a built-in system: what they
+    share, and over it what is their own.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     channels: int = Field(ge=1)
     physics: str
+    shared: dict[str, Any] = {}
     models: dict[str, dict[str, Any]]
 
 
@@ -33,11 +37,11 @@ def configuration_names() -> list[str]:
 
 def configuration(name: str, model: str) -> dict[str, Any]:
     """The settings of a model in a named configuration."""
-    tables = read_configuration(name).models
-    if model not in tables:
-        hint = did_you_mean(model, list(tables)) or f"it has {', '.join(tables)}"
+    found = read_configuration(name)
+    if model not in found.models:
+        hint = did_you_mean(model, list(found.models)) or f"it has {', '.join(found.models)}"
         raise ConfigError(f"the configuration {name} has no settings for {model}: {hint}")
-    return tables[model]
+    return merged(found.shared, found.models[model])
 
 
 @cache

@@ -1,8 +1,10 @@
 """Scores: a fitted model and the classical rows on the same windows.
 
-`interp_*` is one step ahead inside the context, `extrap_*` the target after it. Errors are in the
-trial's units, usually each channel's standard deviation in the training part, so that channels can
-be averaged. Where channels are positions, their errors are in m and s.
+`interp_*` is one step ahead inside the context, `extrap_*` the target after it. `window_*` is how
+far a model that follows one path is from the context, which it has seen as a whole: the paper's
+interpolation for such models. Errors are in the trial's units, usually each channel's standard
+deviation in the training part, so that channels can be averaged. Where channels are positions,
+their errors are in m and s.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ Score = dict[str, Any]
 
 _LEVELS = (np.arange(20) + 0.5) / 20  # of the quantiles behind the CRPS
 _BLOCK = 128  # windows forecast at once
+_ROWS_READ_AGAIN = 20_000  # predicted one step ahead, by models that read a window for each of them
 _SMOOTH = 5  # points: those of a line between two keyframes of a recorded track
 
 
@@ -75,12 +78,15 @@ def score(model: AbstractFitted, trial: Trial) -> Score:
     """All metrics of one model. `channels` and `horizon` hold its extrapolation MAE by channel, and
     by tenths of the horizon.
     """
-    inside, future, lower, upper, crps_value = _predictions(model, trial)
-    unit, measured, target = trial.unit, np.array(trial.inside.values), trial.target.values
+    future, lower, upper, crps_value = _predictions(model, trial)
+    chosen, inside = _one_step_ahead(model, trial)
+    unit, target = trial.unit, trial.target.values
+    measured = np.array(trial.inside.values[chosen])
     measured[:, 0] = np.nan  # nothing is before the first row
     scaled = target / unit, future / unit
     found: Score = {
         "model": model.name,
+        "interp_windows": len(chosen),
         "interp_mae": mae.METRIC(measured / unit, inside / unit),
         "interp_mse": mse.METRIC(measured / unit, inside / unit),
         "interp_rmse": rmse.METRIC(measured / unit, inside / unit),
@@ -99,6 +105,10 @@ def score(model: AbstractFitted, trial: Trial) -> Score:
         found["interp_mae_debiased"] = mae.METRIC(measured / unit, trial.debias(inside) / unit)
         found["extrap_mae_debiased"] = mae.METRIC(scaled[0], trial.debias(future) / unit)
         found["extrap_mse_debiased"] = mse.METRIC(scaled[0], trial.debias(future) / unit)
+    if model.follows_path:
+        seen = _inside_windows(model, trial)
+        found["window_mae"] = mae.METRIC(trial.inside.values / unit, seen / unit)
+        found["window_mse"] = mse.METRIC(trial.inside.values / unit, seen / unit)
     for pair in trial.tracks:
         found |= _track_scores(trial, pair, future)
     return found
@@ -111,14 +121,13 @@ def score_all(models: Mapping[str, AbstractFitted], trial: Trial) -> list[Score]
 
 def _predictions(
     model: AbstractFitted, trial: Trial
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
-    """One row ahead, the future, the limits of its interval, and the CRPS of its quantiles, which
-    are too many to be kept for all windows.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """The future, the limits of its interval, and the CRPS of its quantiles, which are too many to
+    be kept for all windows.
     """
-    inside, means, lower, upper = [], [], [], []
+    means, lower, upper = [], [], []
     scores, weights = [], []
     for chosen, history, query in _blocks(trial):
-        inside.append(model.one_step(history, coverage=None).mean)
         future = model.forecast(history, times=query, coverage=WANTED_COVERAGE)
         means.append(_padded(future.mean, trial))
         lower.append(_padded(future.lower, trial))
@@ -126,12 +135,34 @@ def _predictions(
         measured = trial.target.values[chosen, : future.mean.shape[1]] / trial.unit
         weights.append(int((~np.isnan(measured)).sum()))
         scores.append(crps.METRIC(measured, _quantiles(future) / trial.unit, _LEVELS))
-    rows = trial.history.times.shape[1]
-    longest = np.concatenate([_lengthened(part, rows) for part in inside])
     known = [(score, weight) for score, weight in zip(scores, weights, strict=True) if weight]
     mean = sum(score * weight for score, weight in known) / max(sum(weights), 1)
     future, low, high = (np.concatenate(part) for part in (means, lower, upper))
-    return longest, future, low, high, mean if known else float("nan")
+    return future, low, high, mean if known else float("nan")
+
+
+def _one_step_ahead(model: AbstractFitted, trial: Trial) -> tuple[np.ndarray, np.ndarray]:
+    """Each row of windows from those before it, and which windows these are: all, unless the model
+    reads a window for each row and these are very many. Then they are evenly chosen.
+    """
+    number, rows = trial.history.times.shape
+    most = max(_ROWS_READ_AGAIN // rows, 1) if model.follows_path else number
+    chosen = np.unique(np.linspace(0, number - 1, min(most, number)).astype(np.int64))
+    parts = [
+        model.one_step(trial.history.select(chosen[i : i + _BLOCK]), coverage=None).mean
+        for i in range(0, len(chosen), _BLOCK)
+    ]
+    return chosen, np.concatenate([_lengthened(part, rows) for part in parts])
+
+
+def _inside_windows(model: AbstractFitted, trial: Trial) -> np.ndarray:
+    """What a model makes of windows that it has seen as a whole."""
+    rows = trial.history.times.shape[1]
+    parts = [
+        _lengthened(model.interpolate(history, coverage=None).mean, rows)
+        for _, history, _ in _blocks(trial)
+    ]
+    return np.concatenate(parts)
 
 
 def _blocks(trial: Trial) -> Iterator[tuple[np.ndarray, Panel, Query]]:

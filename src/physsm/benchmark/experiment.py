@@ -20,6 +20,9 @@
     [row.budgets.smoke]            # settings for a budget, over the others
     training = { steps = 10 }
 
+    [budgets.smoke]                # the same for all rows that have a configuration
+    training = { epochs = 1 }
+
     [published."drone:paper".arx_100_by_2]  # what others report of a row
     extrap_mae = 0.3
 
@@ -34,7 +37,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from physsm._arguments import merged
 from physsm._errors import ConfigError, did_you_mean
@@ -101,7 +111,19 @@ class Experiment(BaseModel):
     data: tuple[Annotated[Column, BeforeValidator(_as_column)], ...] = Field(min_length=1)
     row: tuple[Row, ...] = Field(min_length=1)
     seeds: int = Field(default=3, ge=1)
+    budgets: dict[Budget, dict[str, Any]] = {}
     published: dict[str, dict[str, dict[str, float]]] = {}
+
+    @model_validator(mode="after")
+    def _give_budgets(self) -> Experiment:
+        """Rows with a named configuration take the table's budgets, under their own."""
+        rows = tuple(
+            row.model_copy(update={"budgets": merged(self.budgets, row.budgets)})
+            if row.configuration
+            else row
+            for row in self.row
+        )
+        return self.model_copy(update={"row": rows, "budgets": {}})
 
 
 class Unit(BaseModel):

@@ -12,6 +12,8 @@ from typing import Any
 _POINTS = (
     "interp_mae",
     "interp_mse",
+    "window_mae",
+    "window_mse",
     "extrap_mae",
     "extrap_mae_median",
     "extrap_mse",
@@ -24,6 +26,8 @@ SCORES = (*_POINTS, *_DEBIASED, *_TRACKS)
 _HEADINGS = {
     "interp_mae": "interp MAE",
     "interp_mse": "interp MSE",
+    "window_mae": "window MAE",
+    "window_mse": "window MSE",
     "extrap_mae": "extrap MAE",
     "extrap_mae_median": "its median",
     "extrap_mse": "extrap MSE",

@@ -76,6 +76,7 @@ class AbstractFitted(abc.ABC):
     name: ClassVar[str]
     interface: Interface
     calibration: Calibration
+    follows_path: ClassVar[bool] = False  # one path for a window, which it has seen as a whole
     system: System | None = None  # its physics
     training: Result | None = None  # how its training went, right after it
 

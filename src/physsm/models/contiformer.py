@@ -21,21 +21,21 @@ from pydantic import Field, model_validator
 from physsm.models._latent.plan import Plan
 from physsm.models._latent.rows import Observations
 from physsm.models._latent.settings import Perceptron
-from physsm.models._trajectory.config import TrajectoryConfig
+from physsm.models._trajectory.config import PathConfig
 from physsm.models._trajectory.emission import Emission
 from physsm.models._trajectory.encoder import RowReader, is_row
 from physsm.models._trajectory.fitted import FittedTrajectory
 from physsm.models._trajectory.forecaster import TrajectoryForecaster
 from physsm.models._trajectory.network import Trajectory
-from physsm.models._trajectory.values import Course, Path, elapsed
+from physsm.models._trajectory.values import Course, Path, Window, elapsed
 from physsm.nn.attention import ContinuousAttention, Tokens, along_rows
 from physsm.nn.mlp import MLP
 from physsm.nn.norm import LayerNorm
 from physsm.physics.system import System
 
 
-class Config(TrajectoryConfig):
-    """Settings beside those of all models with a path. `encoder` and `beta` are not used.
+class Config(PathConfig):
+    """Settings beside those of all models with a path.
 
     - `width`, `heads`, `depth`: of the transformer; `feed_forward`: the network of each layer.
     - `keys`: the most rows that are attended to.
@@ -112,9 +112,18 @@ class ContiFormerNetwork(Trajectory):
         """Nothing is uncertain."""
         return inferred
 
-    def divergence(self, inferred: Any) -> Float[Array, ""]:
+    def divergence(self, window: Window, inferred: Any, path: Path) -> Float[Array, ""]:
         """Nothing is uncertain."""
         return jnp.zeros((), self.dtype)
+
+    def beta(self, progress: Array) -> Array:
+        """There is no divergence."""
+        return jnp.zeros_like(progress)
+
+    @property
+    def samples(self) -> int:
+        """Nothing is uncertain."""
+        return 0
 
     def path(self, start: Context, times: Float[Array, " times"], course: Course) -> Path:
         """The last layer at the times."""
@@ -185,7 +194,10 @@ class ContiFormer(TrajectoryForecaster):
     @classmethod
     def test_settings(cls) -> dict[str, Any]:
         """Small and quickly trained."""
-        return {**super().test_settings(), "width": 8, "heads": 2, "keys": 8, "chunk": 8}
+        shared = super().test_settings()
+        uncertain = ("encoder", "latent", "samples")
+        own = {"width": 8, "heads": 2, "keys": 8, "chunk": 8}
+        return {**{name: shared[name] for name in shared if name not in uncertain}, **own}
 
 
 MODEL = ContiFormer

@@ -138,14 +138,8 @@ class SecondOrderNetwork(Trajectory):
         """From positions alone."""
         return self.emission(z[..., : self.positions], controls)
 
-    def divergence(self, inferred: Inferred) -> Float[Array, ""]:
-        """That of the path stands in the penalty."""
-        return jnp.zeros((), self.dtype)
-
-    def penalty(
-        self, window: Window, inferred: Any, start: Any, path: Path, key: PRNGKeyArray | None
-    ) -> Float[Array, ""]:
-        """The divergences of path and weights; per dimension, like `beta` elsewhere."""
+    def divergence(self, window: Window, inferred: Any, path: Path) -> Float[Array, ""]:
+        """Of path and weights; per dimension, as for other models."""
         assert path.log_density is not None
         dimensions = 2 * self.positions
         standard = Gaussian(jnp.zeros_like(path.z), jnp.ones_like(path.z))
@@ -155,8 +149,7 @@ class SecondOrderNetwork(Trajectory):
         by_row = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), inferred.rows)
         instant = path.log_density[:context] - log_density(path.z[:context], by_row)
         apart = _mean(instant, is_row(window.rows))
-        total = (prior + self.config.instant * apart) / dimensions + self.weight_divergence()
-        return self.config.beta * total
+        return (prior + self.config.instant * apart) / dimensions + self.weight_divergence()
 
     def weight_divergence(self) -> Float[Array, ""]:
         """Of the weights from N(0, 1), a mean over them: the paper's weight q / number, per q."""

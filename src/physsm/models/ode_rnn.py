@@ -7,6 +7,7 @@ in. A row without any measurement only lets the time pass.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar, final
 
 import equinox as eqx
@@ -30,9 +31,10 @@ from physsm.physics.system import System
 
 
 class Config(ODEConfig):
-    """Settings beside those of a latent ODE. `encoder.depth` is not used: there is one layer.
+    """Settings beside those of a latent ODE.
 
-    - `encoder_drift`: the network by which the encoder's state moves between rows.
+    - `encoder_drift`: the network by which the state of each layer of the encoder moves between
+      rows.
     - `encoder_steps`: Euler steps over each gap.
     """
 
@@ -41,37 +43,44 @@ class Config(ODEConfig):
 
 
 class ODERNNEncoder(eqx.Module):
-    """h over a gap by h' = g(h), then h = GRU(h, row); backwards in time."""
+    """h over a gap by h' = g(h), then h = GRU(h, row); backwards in time. A further layer reads the
+    states of the one below instead of rows.
+    """
 
     reader: RowReader
-    cell: RecurrentLayer
-    drift: MLP
+    cells: tuple[RecurrentLayer, ...]
+    drifts: tuple[MLP, ...]
     steps: int = eqx.field(static=True)
     pace: float = eqx.field(static=True)
 
     def __init__(self, plan: Plan, config: Config, rng: np.random.Generator):
-        width, shape = config.encoder.width, config.encoder_drift
+        width, layers = config.encoder.width, range(config.encoder.depth)
+        shape = config.encoder_drift
         self.reader = RowReader(plan, config.encoder_perceptron, width, rng)
-        self.cell = RecurrentLayer(width, width, config.encoder.cell, rng)
-        self.drift = MLP(width, shape.width, shape.layers, width, rng, activation="tanh")
+        self.cells = tuple(RecurrentLayer(width, width, config.encoder.cell, rng) for _ in layers)
+        self.drifts = tuple(
+            MLP(width, shape.width, shape.layers, width, rng, activation="tanh") for _ in layers
+        )
         self.steps, self.pace = config.encoder_steps, 10.0 / plan.span
 
     def __call__(self, rows: Observations) -> Float[Array, "steps *batch width"]:
         """At each row, what it has read of that row and all after it."""
-        given = self.cell.given(self.reader(rows))
-        measured = (rows.seen.sum(-1) > 0).astype(given.dtype) * is_row(rows)
-        after = gaps_after(rows.gaps) * is_row(rows)
-        return self.cell.run(given[::-1], measured[::-1], after[::-1], self.over_gap)[::-1]
+        x = self.reader(rows)[::-1]
+        measured = ((rows.seen.sum(-1) > 0).astype(x.dtype) * is_row(rows))[::-1]
+        after = (gaps_after(rows.gaps) * is_row(rows))[::-1]
+        for cell, drift in zip(self.cells, self.drifts, strict=True):
+            x = cell.run(cell.given(x), measured, after, partial(self.over_gap, drift))
+        return x[::-1]
 
     def over_gap(
-        self, state: Float[Array, "*batch state"], gap: Float[Array, "*batch"]
+        self, drift: MLP, state: Float[Array, "*batch state"], gap: Float[Array, "*batch"]
     ) -> Float[Array, "*batch state"]:
         """The state a gap later, by Euler's method. The memory of an LSTM stays."""
-        width = self.cell.width
+        width = self.cells[0].width
         step = (gap * (self.pace / self.steps))[..., None]
         moved = state[..., :width]
         for _ in range(self.steps):
-            moved = moved + step * self.drift(moved)
+            moved = moved + step * drift(moved)
         return jnp.concatenate([moved, state[..., width:]], axis=-1)
 
 

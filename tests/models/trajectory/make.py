@@ -9,6 +9,9 @@ from physsm import System
 from physsm._registry import find
 from physsm._values import Panel, Series
 from physsm.data.window import Sizes
+from physsm.models._calibration import uncalibrated
+from physsm.models._stored import Interface
+from physsm.models.latent_ode import FittedLatentODE
 
 STIFFNESS, FRICTION = 6.0, 0.3
 SIZES = Sizes(10, 5, 5)
@@ -44,3 +47,15 @@ def network(name: str, panel: Panel, sizes: Sizes = SIZES, **settings: Any) -> A
     system = System.parse(PENDULUM) if model.physics else None
     small = {**model.test_settings(), **settings}
     return model.create(system, small).network(panel, panel, sizes, 0)
+
+
+def fitted(panel: Panel, **settings: Any) -> FittedLatentODE:
+    """A latent ODE as after a training of no steps."""
+    return FittedLatentODE(
+        None,
+        network("latent_ode", panel, SIZES, **settings),
+        Interface.of(panel),
+        uncalibrated(2),
+        (0.1, 0.1),
+        SIZES,
+    )

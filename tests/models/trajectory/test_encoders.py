@@ -4,10 +4,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from physsm.models._latent.rows import Observations
 from physsm.models._trajectory.encoder import gaps_after
 from physsm.models.ode_rnn import ODERNNEncoder
+from physsm.nn.recurrent import RecurrentLayer
 from tests.models.trajectory.make import network, pendulums
 
 STEPS, BATCH = 8, 3
@@ -23,11 +25,21 @@ def rows(gaps, seed: int = 0) -> Observations:
     )
 
 
-def encoder(drift: float = 0.0, steps: int = 1) -> ODERNNEncoder:
+def encoder(drift: float = 0.0, steps: int = 1, depth: int = 1) -> ODERNNEncoder:
     panel = pendulums(3, 20, 0)
-    found = network("ode_rnn", panel, encoder={"width": 5}, encoder_steps=steps).encoder
-    quiet = jax.tree.map(lambda leaf: drift * leaf, found.drift)
-    return eqx.tree_at(lambda e: e.drift, found, quiet)
+    shape = {"width": 5, "depth": depth}
+    found = network("ode_rnn", panel, encoder=shape, encoder_steps=steps).encoder
+    quiet = jax.tree.map(lambda leaf: drift * leaf, found.drifts)
+    return eqx.tree_at(lambda e: e.drifts, found, quiet)
+
+
+def gru(layer: RecurrentLayer) -> eqx.nn.GRUCell:
+    cell = eqx.nn.GRUCell(5, 5, key=jax.random.key(0))
+    return eqx.tree_at(
+        lambda c: (c.weight_ih, c.weight_hh, c.bias, c.bias_n),
+        cell,
+        (layer.W, layer.U, layer.b, layer.b_state),
+    )
 
 
 def test_a_backwards_reader_meets_the_gap_after_a_row():
@@ -35,22 +47,21 @@ def test_a_backwards_reader_meets_the_gap_after_a_row():
     np.testing.assert_array_equal(gaps_after(gaps), [0.2, 0.5, 0.9, 0.0])
 
 
-def test_ode_rnn_with_equal_gaps_and_no_drift_is_a_gru():
-    found = encoder()
+@pytest.mark.parametrize("depth", [1, 3])
+def test_ode_rnn_with_equal_gaps_and_no_drift_is_a_stack_of_gru(depth):
+    found = encoder(depth=depth)
     given = rows(np.ones((STEPS, BATCH)))
-    cell = eqx.nn.GRUCell(5, 5, key=jax.random.key(0))
-    cell = eqx.tree_at(
-        lambda c: (c.weight_ih, c.weight_hh, c.bias, c.bias_n),
-        cell,
-        (found.cell.W, found.cell.U, found.cell.b, found.cell.b_state),
-    )
+    cells = [gru(layer) for layer in found.cells]
+    assert len(cells) == depth
     read = np.asarray(found.reader(given))
     hidden = np.asarray(found(given))
     for series in range(BATCH):
-        state = jnp.zeros(5)
+        states = [jnp.zeros(5)] * depth
         for i in reversed(range(STEPS)):
-            state = cell(jnp.asarray(read[i, series]), state)
-            np.testing.assert_allclose(hidden[i, series], state, atol=1e-12)
+            x = jnp.asarray(read[i, series])
+            for k, cell in enumerate(cells):
+                x = states[k] = cell(x, states[k])
+            np.testing.assert_allclose(hidden[i, series], x, atol=1e-12)
 
 
 def test_its_state_moves_over_each_gap_by_its_own_equation():
@@ -58,10 +69,11 @@ def test_its_state_moves_over_each_gap_by_its_own_equation():
     found = encoder(drift=1.0, steps=2)
     state = jnp.asarray(np.random.default_rng(1).normal(size=(BATCH, 5)))
     gap = jnp.array([0.3, 1.0, 4.0])
-    moved = found.over_gap(state, gap)
+    (drift,) = found.drifts
+    moved = found.over_gap(drift, state, gap)
     by_hand = state
     for _ in range(2):
-        by_hand = by_hand + (gap * found.pace / 2)[:, None] * found.drift(by_hand)
+        by_hand = by_hand + (gap * found.pace / 2)[:, None] * drift(by_hand)
     np.testing.assert_allclose(moved, by_hand, atol=1e-14)
 
 
@@ -80,7 +92,8 @@ def test_a_row_without_measurements_only_lets_time_pass():
     given = rows(np.ones((STEPS, BATCH)))
     empty = given._replace(seen=given.seen.at[3].set(0.0))
     hidden = found(empty)
-    np.testing.assert_allclose(hidden[3], found.over_gap(hidden[4], jnp.ones(BATCH)), atol=1e-12)
+    passed = found.over_gap(found.drifts[0], hidden[4], jnp.ones(BATCH))
+    np.testing.assert_allclose(hidden[3], passed, atol=1e-12)
 
 
 def test_rows_before_a_series_change_nothing():

@@ -8,28 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from physsm._values import Panel, Series
-from physsm.data.window import Sizes, gather, whole_series
-from physsm.models._calibration import uncalibrated
-from physsm.models._stored import Interface
+from physsm.data.window import gather, whole_series
 from physsm.models._trajectory.objective import objective, reconstruction
 from physsm.models._trajectory.tiles import tiles_of
-from physsm.models.latent_ode import FittedLatentODE
-from tests.models.trajectory.make import network, pendulums
+from tests.models.trajectory.make import SIZES, fitted, network, pendulums
 
-SIZES = Sizes(10, 5, 5)
 STRAINED = {"rtol": 1e-12, "atol": 1e-14, "max_steps": 8}
-
-
-def fitted(panel: Panel, **settings) -> FittedLatentODE:
-    """As after a training of no steps."""
-    return FittedLatentODE(
-        None,
-        network("latent_ode", panel, SIZES, **settings),
-        Interface.of(panel),
-        uncalibrated(2),
-        (0.1, 0.1),
-        SIZES,
-    )
 
 
 def batch_of(found, panel: Panel):

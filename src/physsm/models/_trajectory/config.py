@@ -21,32 +21,40 @@ class Recurrent(BaseModel):
     depth: int = Field(default=1, ge=1, le=DEEPEST)
 
 
-class TrajectoryConfig(NetworkConfig):
+class PathConfig(NetworkConfig):
     """Settings beside those of all networks.
 
-    - `encoder_perceptron`, `encoder`: what reads each row, and what reads their sequence, from the
-      last to the first.
-    - `latent`: the size of what is inferred of a window.
+    - `encoder_perceptron`: what reads each row.
     - `control_perceptron`: what reads the controls, which the decoder is given beside the path.
-    - `beta`: weight of the KL term, a mean over dimensions; `anneal`: share of the training over
-      which it grows from zero.
     - `curriculum`: share of the training over which the part of a window that counts grows from its
       first tenth to all of it: a path that is wrong from its start learns nothing from its end.
     """
 
     encoder_perceptron: Perceptron = Perceptron(width=64, layers=1)
-    encoder: Recurrent = Recurrent()
     decoder_perceptron: Perceptron = Perceptron(width=64, layers=1)
     control_perceptron: Perceptron = Perceptron(width=16, layers=1)
-    latent: int = Field(default=8, ge=1, le=WIDEST)
-    beta: float = Field(default=1e-4, ge=0)
-    anneal: float = Field(default=0.2, ge=0, le=1)
     curriculum: float = Field(default=0.4, ge=0, le=1)
-    samples: int = Field(default=32, ge=2, le=10_000)
     # A path is learned from its start to its end: in more and larger steps than Phy-SSM takes.
     training: TrainingSettings = TrainingSettings(
         steps=1500, optimiser=OptimiserSettings(learning_rate=1e-2)
     )
+
+
+class TrajectoryConfig(PathConfig):
+    """Settings of models that infer a distribution, of which a draw decides the path.
+
+    - `encoder`: what reads the sequence of rows, from the last to the first.
+    - `latent`: the size of what is inferred of a window.
+    - `beta`: weight of the KL term, a mean over dimensions; `anneal`: share of the training over
+      which it grows from zero.
+    - `samples`: draws behind the spread of a forecast.
+    """
+
+    encoder: Recurrent = Recurrent()
+    latent: int = Field(default=8, ge=1, le=WIDEST)
+    beta: float = Field(default=1e-4, ge=0)
+    anneal: float = Field(default=0.2, ge=0, le=1)
+    samples: int = Field(default=32, ge=2, le=10_000)
 
 
 class ODEConfig(TrajectoryConfig):

@@ -8,7 +8,7 @@ from numpy.random import Generator
 
 from physsm.models._latent.decoder import Decoder
 from physsm.models._latent.plan import Plan
-from physsm.models._trajectory.config import TrajectoryConfig
+from physsm.models._trajectory.config import PathConfig
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.mlp import MLP
 
@@ -20,7 +20,7 @@ class Emission(eqx.Module):
     decoder: Decoder
     plan: Plan = eqx.field(static=True)
 
-    def __init__(self, plan: Plan, config: TrajectoryConfig, size: int, rng: Generator):
+    def __init__(self, plan: Plan, config: PathConfig, size: int, rng: Generator):
         self.plan = plan
         controls, shape = len(plan.controls), config.control_perceptron
         is_free = any(state < 0 for state in plan.grounded)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ class FittedTrajectory(FittedNetwork):
     """A trained model that predicts along a path. It looks at the last rows of a history, as many
     as its training windows had.
     """
+
+    follows_path: ClassVar[bool] = True
 
     def _predict(self, history: Panel, query: Query, wants_spread: bool) -> Prediction:
         longest = max(self.plan.largest_gap, 1.0) * self.plan.time_scale

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from physsm.models._latent.objective import ramp
 from physsm.models._latent.plan import Plan
 from physsm.models._latent.rows import Observations
 from physsm.models._trajectory.emission import Emission
@@ -27,7 +28,7 @@ class Trajectory(eqx.Module):
 
     emission: Emission
     plan: Plan = eqx.field(static=True)
-    config: Any = eqx.field(static=True)  # a TrajectoryConfig
+    config: Any = eqx.field(static=True)  # a PathConfig
 
     @abc.abstractmethod
     def infer(self, rows: Observations) -> Any:
@@ -45,7 +46,7 @@ class Trajectory(eqx.Module):
         keys = jr.split(key, max(len(parts), 1))
         return structure.unflatten([sample(*one) for one in zip(parts, keys, strict=True)])
 
-    def divergence(self, inferred: Any) -> Float[Array, ""]:
+    def divergence(self, window: Window, inferred: Any, path: Path) -> Float[Array, ""]:
         """From what is thought before a window is seen: independent standard Gaussians."""
         parts = jax.tree.leaves(inferred, is_leaf=_is_gaussian)
         terms = [kl(part, _standard(part)).mean() for part in parts]
@@ -66,6 +67,15 @@ class Trajectory(eqx.Module):
     def unknowns(self, start: Any) -> Float[Array, " unknowns"]:
         """The unknowns of the physics, in physical units."""
         return jnp.zeros(0, self.dtype)
+
+    def beta(self, progress: Array) -> Array:
+        """The weight of the divergence, which grows at the beginning of the training."""
+        return self.config.beta * ramp(progress, self.config.anneal)
+
+    @property
+    def samples(self) -> int:
+        """Draws behind the spread of a forecast; none if nothing is uncertain."""
+        return self.config.samples
 
     # What all do.
 

@@ -46,7 +46,7 @@ def follow(
     predicted = network.decode(path.z, window.course.controls)
     return Followed(
         mean_square(predicted - window.values, window.weight),
-        network.divergence(inferred),
+        network.divergence(window, inferred, path),
         network.penalty(window, inferred, starts, path, key),
         path,
     )
@@ -55,11 +55,10 @@ def follow(
 def objective(
     network: Trajectory, batch: Batch, context: int, key: PRNGKeyArray, progress: Array
 ) -> Float[Array, ""]:
-    """The weighted sum; beta grows from zero over the first `anneal` of the training."""
-    config = network.config
-    share = _FIRST_SHARE + (1 - _FIRST_SHARE) * ramp(progress, config.curriculum)
+    """The weighted sum."""
+    share = _FIRST_SHARE + (1 - _FIRST_SHARE) * ramp(progress, network.config.curriculum)
     found = follow(network, batch, context, key, share)
-    beta = config.beta * ramp(progress, config.anneal).astype(found.kl.dtype)
+    beta = network.beta(progress).astype(found.kl.dtype)
     total = found.reconstruction + beta * found.kl + found.penalty
     return jnp.asarray(jnp.where(found.path.is_reached.all(), total, jnp.nan))
 

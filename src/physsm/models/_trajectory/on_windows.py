@@ -71,7 +71,10 @@ class OnWindows:
         self, panel: Panel, windows: Windows, future: Future, wanted: Wanted
     ) -> tuple[np.ndarray, np.ndarray]:
         """How far channels and unknowns of each window come apart over draws."""
-        samples = self.network.config.samples
+        samples = self.network.samples
+        if not samples:
+            channels, unknowns = len(panel.channels), 0
+            return np.zeros((*wanted.times.shape, channels)), np.zeros((windows.number, unknowns))
         parts = [
             self._run(spread_of_answers, block, samples=samples)
             for block in self._blocks(panel, windows, future, wanted)
