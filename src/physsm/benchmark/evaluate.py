@@ -41,7 +41,7 @@ Score = dict[str, Any]
 
 _LEVELS = (np.arange(20) + 0.5) / 20  # of the quantiles behind the CRPS
 _BLOCK = 128  # windows forecast at once
-_ROWS_READ_AGAIN = 20_000  # predicted one step ahead, by models that read a window for each of them
+_ROWS_READ_AGAIN = 5_000  # predicted one step ahead, by models that read a window for each of them
 _SMOOTH = 5  # points: those of a line between two keyframes of a recorded track
 
 
