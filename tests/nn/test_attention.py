@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.interpolate import CubicHermiteSpline
 
 from physsm.nn.attention import ContinuousAttention, Tokens, along_rows
 from physsm.nn.ode import SolverSettings, solve_ode
@@ -31,6 +32,10 @@ def tokens(seed: int = 1) -> Tokens:
     )
 
 
+def asked(layer: ContinuousAttention, times, rows: Tokens, keys: Tokens):
+    return layer(times, layer.read(rows, keys))
+
+
 def plain(layer: ContinuousAttention, rows: Tokens) -> np.ndarray:
     """Softmax attention of each row to all, head by head."""
     x, size = np.asarray(rows.x), WIDTH // HEADS
@@ -48,7 +53,7 @@ def plain(layer: ContinuousAttention, rows: Tokens) -> np.ndarray:
 
 def test_without_a_flow_it_is_plain_attention():
     layer, rows = attention(), tokens()
-    np.testing.assert_allclose(layer(rows.times, rows, rows), plain(layer, rows), atol=1e-12)
+    np.testing.assert_allclose(asked(layer, rows.times, rows, rows), plain(layer, rows), atol=1e-12)
 
 
 @pytest.mark.parametrize("row", [2, 4, 6])
@@ -56,21 +61,22 @@ def test_at_a_keys_own_time_its_key_and_value_are_those_of_plain_attention(row):
     """One key alone: its weight is one, and its value at its own time has not moved."""
     layer, rows = attention(flow=0.7, steps=3), tokens()
     alone = rows._replace(valid=jnp.arange(ROWS) == row)
-    found = layer(rows.times[row : row + 1], rows, alone)
+    found = asked(layer, rows.times[row : row + 1], rows, alone)
     V = np.asarray(rows.x) @ np.asarray(layer.W_value).T
     np.testing.assert_allclose(found[0], V[row] @ np.asarray(layer.W_out).T, atol=1e-12)
     K = rows.x @ layer.W_key.T
-    key, _ = layer.moved(rows.times, rows.times, K, jnp.asarray(V))
+    key = layer.flow(0, rows.times, K).at(rows.times)
     np.testing.assert_allclose(key[row, row], K[row], atol=1e-12)
-    other = layer(rows.times[row : row + 1] + 1.0, rows, alone)
+    other = asked(layer, rows.times[row : row + 1] + 1.0, rows, alone)
     assert np.abs(np.asarray(other - found)).max() > 1e-3
 
 
 def test_keys_and_values_follow_their_equations():
     layer, rows = attention(flow=0.7, steps=64), tokens()
     K, V = rows.x @ layer.W_key.T, rows.x @ layer.W_value.T
-    times = jnp.linspace(-1, 7, 9)
-    found = layer.moved(times, rows.times, K, V)
+    # At rows, which are nodes, and at nodes after them.
+    times = jnp.concatenate([rows.times, rows.times[-1] + jnp.array([0.5, 1.125, 5.629394531])])
+    found = [layer.flow(which, rows.times, start).at(times) for which, start in enumerate((K, V))]
     fine = SolverSettings(rtol=1e-9, atol=1e-10)
     for which, start in enumerate((K, V)):
         for row in (0, 5):
@@ -101,13 +107,31 @@ def test_a_query_is_a_line_between_rows_and_stays_after_them():
 def test_padding_is_not_attended_to():
     layer, rows = attention(flow=0.5), tokens()
     changed = rows._replace(x=rows.x.at[0].add(10.0))
-    asked = rows.times[3:]
-    np.testing.assert_allclose(layer(asked, rows, rows), layer(asked, changed, changed), atol=1e-12)
+    one, other = (asked(layer, rows.times[3:], each, each) for each in (rows, changed))
+    np.testing.assert_allclose(one, other, atol=1e-12)
 
 
 def test_gradients_are_finite():
     layer, rows = attention(flow=0.5, steps=2), tokens()
-    slopes = jax.grad(lambda one: one(rows.times + 0.3, rows, rows).sum())(layer)
+    slopes = jax.grad(lambda one: asked(one, rows.times + 0.3, rows, rows).sum())(layer)
     for leaf in jax.tree.leaves(slopes):
         assert np.isfinite(np.asarray(leaf)).all()
         assert (np.asarray(leaf) != 0).any()
+
+
+def test_between_nodes_is_the_cubic_of_their_slopes():
+    """SciPy's Hermite spline; and beyond the last node nothing moves."""
+    layer, rows = attention(flow=0.7), tokens()
+    flow = layer.flow(1, rows.times, rows.x)
+    spline = CubicHermiteSpline(flow.nodes, flow.x, flow.slope)
+    times = np.random.default_rng(0).uniform(flow.nodes[0], flow.nodes[-1], 200)
+    np.testing.assert_allclose(flow.at(jnp.asarray(times)), spline(times), atol=1e-10)
+    np.testing.assert_allclose(flow.at(flow.nodes[-1:] + 9.0)[0], flow.x[-1], atol=1e-12)
+
+
+def test_rows_at_one_time_do_no_harm():
+    """Padding stands at the time of the first row."""
+    layer, rows = attention(flow=0.7), tokens()
+    together = rows._replace(times=rows.times.at[:3].set(rows.times[2]))
+    slopes = jax.grad(lambda one: asked(one, together.times, together, together).sum())(layer)
+    assert all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(slopes))

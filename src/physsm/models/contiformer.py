@@ -28,7 +28,7 @@ from physsm.models._trajectory.fitted import FittedTrajectory
 from physsm.models._trajectory.forecaster import TrajectoryForecaster
 from physsm.models._trajectory.network import Trajectory
 from physsm.models._trajectory.values import Course, Path, Window, elapsed
-from physsm.nn.attention import ContinuousAttention, Tokens, along_rows
+from physsm.nn.attention import ContinuousAttention, Memory, Tokens, along_rows
 from physsm.nn.mlp import MLP
 from physsm.nn.norm import LayerNorm
 from physsm.physics.system import System
@@ -40,7 +40,7 @@ class Config(PathConfig):
     - `width`, `heads`, `depth`: of the transformer; `feed_forward`: the network of each layer.
     - `keys`: the most rows that are attended to.
     - `chunk`: times that are asked at once.
-    - `flow_steps`: steps in which keys and values are followed from their row to any time.
+    - `flow_steps`: steps in which keys and values are followed from one such row to the next.
     """
 
     width: int = Field(default=32, ge=2, le=2048)
@@ -71,12 +71,18 @@ class Layer(eqx.Module):
         self.feed_forward = MLP(width, shape.width, shape.layers, width, rng, activation="gelu")
         self.norms = (LayerNorm(width), LayerNorm(width))
 
+    def read(self, rows: Tokens, most: int) -> tuple[Tokens, Memory]:
+        """The normed rows, and what is attended to: at most so many of them."""
+        rows = rows._replace(x=self.norms[0](rows.x))
+        chosen = evenly(len(rows.times), most)
+        keys = Tokens(*(part[chosen] for part in rows))
+        return rows, self.attention.read(rows, keys)
+
     def __call__(
-        self, times: Float[Array, " times"], rows: Tokens, keys: Tokens
+        self, times: Float[Array, " times"], rows: Tokens, memory: Memory
     ) -> Float[Array, "times width"]:
-        """The layer's outputs at times, of the rows and those that are attended to."""
-        rows, keys = (tokens._replace(x=self.norms[0](tokens.x)) for tokens in (rows, keys))
-        x = along_rows(times, rows.times, rows.x) + self.attention(times, rows, keys)
+        """The layer's outputs at times, of what it has read."""
+        x = along_rows(times, rows.times, rows.x) + self.attention(times, memory)
         return x + self.feed_forward(self.norms[1](x))
 
 
@@ -134,12 +140,10 @@ class ContiFormerNetwork(Trajectory):
         """A layer at times, in chunks of which each is computed again for its gradient."""
         x = context.x + self._clock(context.times)
         pace = jnp.asarray(self.pace, times.dtype)
-        rows = Tokens(context.times * pace, x, context.valid)
-        chosen = evenly(len(context.times), self.config.keys)
-        keys = Tokens(*(part[chosen] for part in rows))
+        read = layer.read(Tokens(context.times * pace, x, context.valid), self.config.keys)
 
         def one_chunk(times: Array) -> Array:
-            return layer(times * pace, rows, keys) + self._clock(times)
+            return layer(times * pace, *read) + self._clock(times)
 
         chunk = min(self.config.chunk, len(times))
         padded = jnp.concatenate([times, jnp.broadcast_to(times[-1], (-len(times) % chunk,))])

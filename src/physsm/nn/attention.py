@@ -1,9 +1,12 @@
 """Attention in continuous time (Chen et al., 2023): keys and values move between their rows.
 
 The key and the value of a row are states of differential equations, which start at the row's time
-and are followed to the time asked for, forwards or backwards, by Runge and Kutta's method with a
-given number of steps (pairs of rows and times are far too many for an adaptive one). A query is a
-straight line between the queries of rows, and stays after the last. The weight of a row at time t
+and are followed from there, forwards and backwards, through nodes: the times of all rows that are
+attended to, and times after the last of them that grow apart. From node to node goes Runge and
+Kutta's method with a given number of steps; between nodes is the cubic with the slopes of the
+equation. So the equations are solved once for each row, not for each pair of a row and a time asked
+for, which are far too many. After the last node nothing moves. A query is a straight line between
+the queries of rows, and stays after the last. The weight of a row at time t
 is the mean of query times key over the time between the row and t, its value the mean of the value
 over that time; both by the trapezoidal rule of the two ends. At a row's own time both are those of
 plain attention.
@@ -21,9 +24,12 @@ from jaxtyping import Array, Bool, Float
 
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.initial import parameter
+from physsm.nn.lean_scan import lean_scan
 from physsm.nn.linear import linear
 
 _NEVER = -1e9  # the score of what is no row
+# Nodes after the last row, in the unit of times: by a quarter further apart each, to 400 units.
+_AHEAD = np.cumsum(0.5 * 1.25 ** np.arange(24))
 
 
 class Tokens(NamedTuple):
@@ -32,6 +38,44 @@ class Tokens(NamedTuple):
     times: Float[Array, " rows"]
     x: Float[Array, "rows width"]
     valid: Bool[Array, " rows"]
+
+
+class Flow(NamedTuple):
+    """States of rows at nodes, and their slopes there."""
+
+    nodes: Float[Array, " nodes"]
+    x: Float[Array, "nodes rows width"]
+    slope: Float[Array, "nodes rows width"]
+
+    def at(self, times: Float[Array, " times"]) -> Float[Array, "times rows width"]:
+        """Along cubics between nodes; before the first and after the last as there."""
+        after = jnp.searchsorted(self.nodes, times, side="right")
+        after = jnp.clip(after, 1, len(self.nodes) - 1)
+        start, end = self.nodes[after - 1], self.nodes[after]
+        width = jnp.where(end > start, end - start, 1)
+        s = jnp.clip((times - start) / width, 0, 1)
+        ends = jnp.stack([(1 + 2 * s) * (1 - s) ** 2, s**2 * (3 - 2 * s)])
+        slopes = jnp.stack([s * (1 - s) ** 2, s**2 * (s - 1)]) * width[None]
+
+        def mixed(weights: Array, of: Array) -> Array:
+            first, second = (weight[:, None, None] for weight in weights)
+            return first * of[after - 1] + second * of[after]
+
+        return mixed(ends, self.x) + mixed(slopes, self.slope)
+
+
+class Memory(NamedTuple):
+    """What was read of rows: their queries, and of those that are attended to the flows of keys and
+    values, with the score and the value that each has at its own time.
+    """
+
+    row_times: Float[Array, " rows"]
+    queries: Float[Array, "rows width"]
+    keys: Flow
+    values: Flow
+    own_score: Float[Array, "keys heads"]
+    own_value: Float[Array, "keys width"]
+    valid: Bool[Array, " keys"]
 
 
 class ContinuousAttention(eqx.Module):
@@ -61,51 +105,78 @@ class ContinuousAttention(eqx.Module):
         self.flow_gain = parameter(np.zeros((2, width)))
         self.heads, self.steps = heads, steps
 
-    def __call__(
-        self, times: Float[Array, " times"], rows: Tokens, keys: Tokens
-    ) -> Float[Array, "times width"]:
-        """What is attended to at times: queries are made of `rows`, keys and values of `keys`."""
+    def read(self, rows: Tokens, keys: Tokens) -> Memory:
+        """What can be asked at any time: queries are made of `rows`, keys and values of `keys`."""
         queries = linear(self.W_query, rows.x)
-        asked = along_rows(times, rows.times, queries)
         own = along_rows(keys.times, rows.times, queries)
         K, V = linear(self.W_key, keys.x), linear(self.W_value, keys.x)
-        key, value = self.moved(times, keys.times, K, V)
-        at_row = self._heads(own * K).sum(-1)
-        here = self._heads(asked[:, None, :] * key).sum(-1)
-        size = K.shape[-1] // self.heads
-        score = (here + at_row[None]) / (2 * np.sqrt(size))
-        score = jnp.where(keys.valid[None, :, None], score, _NEVER)
+        return Memory(
+            rows.times,
+            queries,
+            self.flow(0, keys.times, K),
+            self.flow(1, keys.times, V),
+            self._heads(own * K).sum(-1),
+            V,
+            keys.valid,
+        )
+
+    def __call__(
+        self, times: Float[Array, " times"], memory: Memory
+    ) -> Float[Array, "times width"]:
+        """What is attended to at times."""
+        asked = along_rows(times, memory.row_times, memory.queries)
+        here = self._heads(asked[:, None, :] * memory.keys.at(times)).sum(-1)
+        size = asked.shape[-1] // self.heads
+        score = (here + memory.own_score[None]) / (2 * np.sqrt(size))
+        score = jnp.where(memory.valid[None, :, None], score, _NEVER)
         weight = jax.nn.softmax(jnp.asarray(score), axis=1)
-        value = self._heads(value + V[None]) / 2
+        value = self._heads(memory.values.at(times) + memory.own_value[None]) / 2
         return linear(self.W_out, (weight[..., None] * value).sum(1).reshape(len(times), -1))
 
-    def moved(
-        self,
-        times: Float[Array, " times"],
-        row_times: Float[Array, " rows"],
-        K: Float[Array, "rows width"],
-        V: Float[Array, "rows width"],
-    ) -> tuple[Float[Array, "times rows width"], Float[Array, "times rows width"]]:
-        """The key and the value of each row at each time."""
-        gap = times[:, None] - row_times[None, :]
+    def flow(
+        self, which: int, row_times: Float[Array, " rows"], start: Float[Array, "rows width"]
+    ) -> Flow:
+        """The keys (0) or the values (1) of all rows, followed through all nodes."""
+        later = row_times[-1] + jnp.asarray(_AHEAD, row_times.dtype)
+        nodes = jnp.concatenate([row_times, later])
+        ahead = self._from_row_on(which, nodes, start, np.arange(len(start)))
+        behind = self._from_row_on(
+            which, nodes[::-1], start, len(nodes) - 1 - np.arange(len(start))
+        )[::-1]
+        is_after = np.arange(len(nodes))[:, None] >= np.arange(len(start))
+        x = jnp.where(is_after[..., None], ahead, behind)
+        return Flow(nodes, x, self._rate(which, nodes[:, None], x))
 
-        def flow(which: int, start: Array) -> Array:
-            x = jnp.broadcast_to(start[None], (*gap.shape, start.shape[-1]))
-            t, h = jnp.broadcast_to(row_times[None, :], gap.shape), gap / self.steps
-            for _ in range(self.steps):
-                k1 = self._rate(which, t, x)
-                k2 = self._rate(which, t + h / 2, x + h[..., None] / 2 * k1)
-                k3 = self._rate(which, t + h / 2, x + h[..., None] / 2 * k2)
-                k4 = self._rate(which, t + h, x + h[..., None] * k3)
-                x = x + h[..., None] / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-                t = t + h
-            return x
+    def _from_row_on(
+        self, which: int, nodes: Float[Array, " nodes"], start: Array, first: np.ndarray
+    ) -> Float[Array, "nodes rows width"]:
+        """At each node, in this order; up to a row's own node, `first`, it is as it starts."""
+        has_begun = np.arange(len(nodes) - 1)[:, None] >= first
 
-        return flow(0, K), flow(1, V)
+        def interval(x: Array, now: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+            t, gap, moves = now
+            h = gap * moves[:, None] / self.steps
+            for step in range(self.steps):
+                x = self._step(which, t + gap * (step / self.steps), h, x)
+            return x, x
+
+        gaps = jnp.diff(nodes)
+        moves = jnp.asarray(has_begun, start.dtype)
+        _, after = lean_scan(interval, start, (nodes[:-1], gaps, moves))
+        return jnp.concatenate([start[None], after])
+
+    def _step(self, which: int, t: Array, h: Array, x: Array) -> Array:
+        """One step of Runge and Kutta, of rows that are at one time."""
+        half = t + h[:, 0] / 2
+        k1 = self._rate(which, t, x)
+        k2 = self._rate(which, half, x + h / 2 * k1)
+        k3 = self._rate(which, half, x + h / 2 * k2)
+        k4 = self._rate(which, t + h[:, 0], x + h * k3)
+        return x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
 
     def _rate(self, which: int, t: Array, x: Array) -> Array:
         turned = linear(self.flow_W[which], x)
-        time = on_last_axis(self.flow_time[which], x) * t[..., None]
+        time = on_last_axis(self.flow_time[which], x) * jnp.broadcast_to(t, x.shape[:-1])[..., None]
         return on_last_axis(self.flow_gain[which], x) * jnp.tanh(turned + time)
 
     def _heads(self, x: Float[Array, "*rest width"]) -> Float[Array, "*rest heads size"]:
