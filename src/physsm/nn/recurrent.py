@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.initial import parameter
+from physsm.nn.lean_scan import lean_scan
 from physsm.nn.linear import linear
 
 Cell = Literal["rnn", "gru", "lstm"]
@@ -96,7 +97,7 @@ class RecurrentLayer(eqx.Module):
             state = jnp.where(valid[..., None] > 0, self.step(given, state), state)
             return state, state[..., : self.width]
 
-        return jax.lax.scan(row, self.start(*valid.shape[1:]), (given, valid, gaps))[1]
+        return lean_scan(row, self.start(*valid.shape[1:]), (given, valid, gaps))[1]
 
 
 class RecurrentStack(eqx.Module):
