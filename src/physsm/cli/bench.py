@@ -58,6 +58,7 @@ def list_tables(
     for row in rows:
         grid.add_row(row["name"], row["title"], ", ".join(row["data"]), ", ".join(row["models"]))
     show(grid)
+    show_plain("physsm bench list TABLE shows its rows and the number of their parameters.")
 
 
 def _list_rows(table: str, json: bool) -> None:
@@ -87,8 +88,10 @@ def _list_rows(table: str, json: bool) -> None:
         shown = "" if number is None else f"{number:,}"
         grid.add_row(row["row"], row["model"], row["configuration"] or "", shown)
     show(grid)
-    if any(row["configuration"] for row in rows):
-        show_plain("Those of a named configuration are within a tenth of each other.")
+    numbers = [row["parameters"] for row in rows if row["parameters"] is not None]
+    if numbers:
+        largest = max(numbers) / min(numbers) - 1
+        show_plain(f"The largest of these has {largest:.1%} more parameters than the smallest.")
 
 
 @bench.command()
