@@ -1,4 +1,4 @@
-"""Writes the tables of docs/benchmarks.md between their marks, from the files in results/."""
+"""Writes tables into the pages of docs/ between their marks, from the files in results/."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from physsm.benchmark.store import Store
 from physsm.benchmark.summary import summarise
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGES = (ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "comparison.md")
 _MARKED = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -28,4 +28,5 @@ def with_tables(page: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_tables(PAGE.read_text("utf-8")), "utf-8")
+    for page in PAGES:
+        page.write_text(with_tables(page.read_text("utf-8")), "utf-8")

@@ -37,6 +37,11 @@ def explanation(sheet: Sheet) -> str:
         cell and cell.published is not None for line in sheet.lines for cell in line.cells.values()
     ):
         spread += " In brackets: as published."
+    if sheet.interp_windows < sheet.test_windows:
+        spread += (
+            " One row ahead (interp), models that follow one path (those with a window score) are "
+            f"scored on {sheet.interp_windows} of the windows."
+        )
     notes = "".join(f" {note}" for note in sheet.notes)
     return f"Errors are in units of {sheet.unit_of_errors}.{spread}{notes}"
 

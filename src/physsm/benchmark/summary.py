@@ -71,12 +71,15 @@ class Line:
 
 @dataclass(frozen=True)
 class Sheet:
-    """All models on one data set under one protocol, best extrapolation first."""
+    """All models on one data set under one protocol, best extrapolation first. One step ahead, models
+    that must read a window for each row may be scored on fewer of the test windows.
+    """
 
     dataset: str
     protocol: str
     budget: str
     test_windows: int
+    interp_windows: int
     unit_of_errors: str
     notes: tuple[str, ...]
     columns: tuple[str, ...]
@@ -144,6 +147,7 @@ def _sheet(
     return Sheet(
         *key,
         test_windows=first["test_windows"],
+        interp_windows=min(score.get("interp_windows", first["test_windows"]) for score in scores),
         unit_of_errors=first["unit_of_errors"],
         notes=tuple(first["notes"]),
         columns=(*columns, "seconds"),
