@@ -71,8 +71,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Sheet:
-    """All models on one data set under one protocol, best extrapolation first. One step ahead, models
-    that must read a window for each row may be scored on fewer of the test windows.
+    """All models on one data set under one protocol, best extrapolation first.
+
+    One step ahead, models that read a window for each row may be scored on fewer windows.
     """
 
     dataset: str
