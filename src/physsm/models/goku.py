@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physsm.models._latent import terms
 from physsm.models._latent.plan import Plan
 from physsm.models._latent.rows import Observations
 from physsm.models._trajectory.config import PhysicsConfig, Recurrent
@@ -67,16 +66,8 @@ class GokuNetwork(PhysicsPath):
         return self.follow(self.state(start.start), drift, times, course)
 
     def unknowns(self, start: Any) -> Float[Array, " unknowns"]:
-        """What is inferred is added to the constants; an unknown that the text calls constant is
-        the same for all windows.
-        """
-        inferred = self.to_terms(start.terms) * self._is_inferred()
-        return self.physics.theta(self.constants + inferred)
-
-    def _is_inferred(self) -> Array:
-        constant = terms.of_kind(self.physics.system, "constant")
-        chosen = [i not in constant for i in range(len(self.physics.system.unknowns))]
-        return jnp.asarray(np.array(chosen, float), self.dtype)
+        """Those of the window, from their latents."""
+        return self.unknowns_of(self.to_terms(start.terms))
 
 
 def build(system: System, plan: Plan, config: Config, seed: int) -> GokuNetwork:

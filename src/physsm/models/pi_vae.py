@@ -133,8 +133,8 @@ class PhysicsVAENetwork(PhysicsPath):
         return self.emission(z[..., : self.physics.size], controls)
 
     def unknowns(self, start: Any) -> Float[Array, " unknowns"]:
-        """What is inferred is added to the constants."""
-        return self.physics.theta(self.constants + start.terms)
+        """Those of the window."""
+        return self.unknowns_of(start.terms)
 
     def four(self, start: Any, path: Path, course: Course) -> Four:
         """Predictions with and without the auxiliary parts, at all rows."""
@@ -162,8 +162,8 @@ class PhysicsVAENetwork(PhysicsPath):
         return total + config.augmentation * self.augmentation(window, start, key)
 
     def augmentation(self, window: Window, start: Any, key: PRNGKeyArray) -> Float[Array, ""]:
-        """How far unknowns, drawn at random, are from those that are inferred of a simulation with
-        them: by physics alone, so its rows need no cleaning.
+        """How far unknowns of windows, drawn at random, are from those that are inferred of a
+        simulation with them: by physics alone, so its rows need no cleaning.
         """
         shape = start.terms.shape
         drawn = jr.uniform(key, shape, self.dtype, -_REACH, _REACH)
@@ -176,7 +176,9 @@ class PhysicsVAENetwork(PhysicsPath):
         rows = window.rows._replace(last=shown, seen=jnp.ones_like(shown))
         found = self.parameter_encoder(jax.lax.stop_gradient(rows)).mean
         ends = path.is_reached.all(0).astype(found.dtype)
-        return (((found - drawn) ** 2).mean(-1) * ends).mean()
+        chosen = jnp.asarray(self.is_inferred, found.dtype)
+        distance = (found - drawn) ** 2 @ chosen / max(self.is_inferred.sum(), 1)
+        return (distance * ends).mean()
 
 
 def build(system: System, plan: Plan, config: Config, seed: int) -> PhysicsVAENetwork:

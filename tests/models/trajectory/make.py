@@ -41,10 +41,12 @@ def pendulums(number: int, rows: int, seed: int, gap: float = 0.2) -> Panel:
     return Panel.from_series(series, ["theta", "omega"])
 
 
-def network(name: str, panel: Panel, sizes: Sizes = SIZES, **settings: Any) -> Any:
+def network(
+    name: str, panel: Panel, sizes: Sizes = SIZES, physics: str = PENDULUM, **settings: Any
+) -> Any:
     """An untrained network for a panel."""
     model = find("models", name, "MODEL")
-    system = System.parse(PENDULUM) if model.physics else None
+    system = System.parse(physics) if model.physics else None
     small = {**model.test_settings(), **settings}
     return model.create(system, small).network(panel, panel, sizes, 0)
 

@@ -11,7 +11,7 @@ from physsm._values import Panel, Series
 from physsm.data.window import gather, whole_series
 from physsm.models._trajectory.objective import objective, reconstruction
 from physsm.models._trajectory.tiles import tiles_of
-from tests.models.trajectory.make import SIZES, fitted, network, pendulums
+from tests.models.trajectory.make import fitted, network, pendulums
 
 STRAINED = {"rtol": 1e-12, "atol": 1e-14, "max_steps": 8}
 
@@ -22,9 +22,8 @@ def batch_of(found, panel: Panel):
 
 def test_a_solver_that_does_not_reach_the_end_makes_the_step_be_skipped():
     panel = pendulums(3, 15, 0)
-    whole, strained = (
-        network("latent_ode", panel, SIZES, **more) for more in ({}, {"solver": STRAINED})
-    )
+    whole = network("latent_ode", panel)
+    strained = network("latent_ode", panel, solver=STRAINED)
     for found, is_finite in ((whole, True), (strained, False)):
         loss = objective(found, batch_of(found, panel), 10, jr.key(0), jnp.asarray(1.0))
         assert bool(jnp.isfinite(loss)) == is_finite

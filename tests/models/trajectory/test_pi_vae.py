@@ -10,7 +10,7 @@ import pytest
 from physsm.data.window import gather, whole_series
 from physsm.models._trajectory.values import as_window
 from physsm.models.pi_vae import Four, inconsistency
-from tests.models.trajectory.make import network, pendulums
+from tests.models.trajectory.make import PENDULUM, network, pendulums
 
 WEIGHT = jnp.ones((4, 3, 2))
 
@@ -39,6 +39,12 @@ def without(found, *parts):
 
 def pi_vae(**settings):
     return network("pi_vae", pendulums(4, 15, 1), **settings)
+
+
+def with_kinds(constant: str, of_windows: str) -> str:
+    """The pendulum, with one unknown of each kind."""
+    kinds = f"unknown ?{constant} constant\nunknown ?{of_windows} per series"
+    return PENDULUM.replace("unknown ?stiffness, ?friction constant", kinds)
 
 
 def test_four_equal_predictions_are_consistent():
@@ -82,9 +88,19 @@ def test_unmixing_vanishes_where_rows_are_what_physics_predicts():
     assert float(found.penalty(window, inferred, starts, path, jr.key(1))) > 1e-3
 
 
+def test_an_unknown_that_is_constant_is_that_of_no_window():
+    found = pi_vae(physics=with_kinds("friction", "stiffness"))
+    _, inferred, _, _ = followed(found)
+    unknowns = np.stack(
+        [jax.vmap(found.unknowns)(found.starts(inferred, jr.key(seed))) for seed in range(3)]
+    )
+    assert np.ptp(unknowns[..., 1]) == 0
+    assert (np.ptp(unknowns[..., 0], axis=0) > 0).all()
+
+
 def test_augmentation_is_the_distance_of_drawn_and_inferred_unknowns():
     """An encoder that says nothing is off by the variance of what is drawn: one."""
-    found = pi_vae()
+    found = pi_vae(physics=with_kinds("friction", "stiffness"))
     silent = jax.tree.map(jnp.zeros_like, found.parameter_encoder.head)
     found = eqx.tree_at(lambda n: n.parameter_encoder.head, found, silent)
     window, _, starts, _ = followed(found)

@@ -102,6 +102,21 @@ class PhysicsPath(Trajectory):
         """The latent start of each path."""
         return start_posterior(self.head, self.encoder(rows))
 
+    @property
+    def is_inferred(self) -> Float[np.ndarray, " unknowns"]:
+        """1 for unknowns of a window, 0 for those that the text calls constant."""
+        constant = terms.of_kind(self.physics.system, "constant")
+        return np.array(
+            [float(i not in constant) for i in range(len(self.physics.system.unknowns))]
+        )
+
+    def unknowns_of(self, inferred: Float[Array, " unknowns"]) -> Float[Array, " unknowns"]:
+        """What is inferred of a window is added to the constants; an unknown that the text calls
+        constant is the same for all windows.
+        """
+        chosen = jnp.asarray(self.is_inferred, inferred.dtype)
+        return self.physics.theta(self.constants + inferred * chosen)
+
     def state(self, latent: Float[Array, " latent"]) -> Float[Array, " n"]:
         """Scaled states of a latent start."""
         offset = jnp.asarray(np.array(self.plan.state_offset), latent.dtype)
