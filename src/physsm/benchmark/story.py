@@ -89,14 +89,15 @@ def unknown_rows(
 ) -> list[dict[str, Any]]:
     """Each unknown with its mean over all rows and where nine tenths of its values are.
 
-    A constant has one value; for it the interval says how sure that is.
+    A constant has one value; for it the interval says how sure that is, if the model does.
     """
     rows = []
     for i, unknown in enumerate(system.unknowns if unknowns is not None else ()):
         assert unknowns is not None
         mean, std = unknowns.mean[..., i], unknowns.std[..., i]
         values = mean[np.isfinite(mean)]
-        around = float(_Z90 * np.sqrt(np.nanmean(std**2)))
+        stds = std[np.isfinite(std)]
+        around = float(_Z90 * np.sqrt((stds**2).mean())) if stds.size else float("nan")
         low, high = np.quantile(values, [0.05, 0.95]) if values.size else (np.nan, np.nan)
         least, most = unknown.bounds.ends
         rows.append(

@@ -40,7 +40,8 @@ def panel_trial(panel: Panel, sizes: Sizes, unit: Float[np.ndarray, " channels"]
     if not chosen.number:
         raise DataError(
             f"no series is long enough to score: a target of {sizes.horizon} rows and two rows "
-            f"before it are needed, and the longest has {int(panel.lengths.max(initial=0))}"
+            f"before it are needed, and the longest has {int(panel.lengths.max(initial=0))}",
+            hint="give longer series, or set a smaller horizon",
         )
     history, query, target = cut_windows(panel, chosen)
     return Trial(history, query, target, history, unit)

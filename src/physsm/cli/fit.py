@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import Annotated, Any
 
 import typer
 
+from physsm._registry import names_in
 from physsm.cli.options import INTERRUPTED, Debug, Json
 from physsm.cli.output import show, show_error, show_json, show_plain
 
@@ -35,7 +38,9 @@ def fit(
         Path | None,
         typer.Option(help="A TOML file with settings, or a named configuration, such as drone."),
     ] = None,
-    model: Annotated[str, typer.Option(help="Any forecaster.")] = "phy_ssm",
+    model: Annotated[
+        str, typer.Option(help=f"A forecaster: {', '.join(names_in('models'))}.")
+    ] = "phy_ssm",
     seed: Annotated[int, typer.Option(help="For everything random.", min=0, max=2**31 - 1)] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     data_dir: Annotated[
@@ -79,6 +84,7 @@ def fit(
     name = None if named is None else f"{named.dataset.name}:{named.protocol}"
     request = Request(model, _settings(config, model), text, seed, name)
     use_compile_cache()
+    began = perf_counter()
     try:
         with training_bar(f"fitting {model}") as report:
             run = fit_run(
@@ -94,9 +100,10 @@ def fit(
         show_error(f"interrupted; the same command with --resume continues the run in {out}")
         raise typer.Exit(INTERRUPTED) from None
     unknowns = (run.story["physics"] or {}).get("unknowns", [])
+    remarks = list(run.model.remarks())
     if json:
-        training = run.story["training"]
-        show_json({"run": str(out), "rows": run.scores, "unknowns": unknowns, "training": training})
+        told = {"run": str(out), "rows": run.scores, "unknowns": unknowns, "remarks": remarks}
+        show_json({**told, "training": run.story["training"]})
         return
     if not run.is_new:
         show_plain(f"The run in {out} was finished already; nothing was trained.")
@@ -104,17 +111,29 @@ def fit(
     if unknowns:
         show(unknown_table(unknowns))
         show_plain(interval_note(unknowns))
+    for remark in remarks:
+        show_plain(remark)
     skipped = (run.story["training"] or {}).get("skipped_steps", 0)
     if skipped:
         show_plain(f"{skipped} training steps were skipped: their loss was not a finite number.")
     if named is not None and run.model.system is not None:
         show_plain(f"The physics is that of {physics}.")
+    if text is not None and run.model.system is None:
+        show_plain(f"{model} uses no physics: of the text it knows the names of the controls.")
+    interface = run.model.interface
+    columns = f"Channels: {_some(interface.channels)}; controls: {_some(interface.controls)}."
     unit = "standard deviations" if split is None else f"units of {split.unit_words}"
     show_plain(
-        f"Errors are in {unit}, one row ahead (interp) and {run.sizes.horizon} rows ahead after "
-        f"at most {run.sizes.context} (extrap), on the part set aside for validation, which also "
-        f"chose the weights and set the intervals. The run is in {out}."
+        f"{columns} Errors are in {unit}, one row ahead (interp) and {run.sizes.horizon} rows "
+        f"ahead after at most {run.sizes.context} (extrap), on the part set aside for validation, "
+        "which also chose the weights and set the intervals. The best extrapolation comes first. "
+        f"It took {perf_counter() - began:.0f} s. The run is in {out}."
     )
+
+
+def _some(names: Sequence[str]) -> str:
+    """Names of columns, the first of many."""
+    return (", ".join(names[:8]) or "none") + (", ..." if len(names) > 8 else "")
 
 
 def _settings(config: Path | None, model: str) -> dict[str, Any]:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from physsm.training.loop import Progress as Standing
 
 
+_AFTERWARDS = "now intervals and scores"  # which may take as long as a short training
+
+
 @contextlib.contextmanager
 def training_bar(label: str) -> Iterator[Callable[[Standing], None]]:
     """A bar that `report` of a fit can be given."""
@@ -33,7 +36,8 @@ def training_bar(label: str) -> Iterator[Callable[[Standing], None]]:
 
         def report(now: Standing) -> None:
             if now.step:
-                bar.update(task, completed=now.step, total=now.steps, state=_state(now))
+                state = _state(now) if now.step < now.steps else _AFTERWARDS
+                bar.update(task, completed=now.step, total=now.steps, state=state)
 
         yield report
 
@@ -47,6 +51,8 @@ def _lines(label: str, console: Console) -> Callable[[Standing], None]:
         tenth = 10 * now.step // max(now.steps, 1)
         if not now.seconds:
             _print(console, f"{label}: compiling")
+        elif now.step == now.steps:
+            _print(console, f"{label} {now.step}/{now.steps}  {_state(now)}  {_AFTERWARDS}")
         elif tenth > said:
             said = tenth
             left = (now.seconds - now.compile_seconds) / now.step * (now.steps - now.step)

@@ -44,7 +44,9 @@ def unknown_table(rows: Sequence[dict[str, Any]]) -> Table:
     for name in ("learned", "90% interval", *(("true", "error") if has_truth else ())):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        cells = [f"{row['value']:.4g}", f"{row['lower']:.4g} … {row['upper']:.4g}"]
+        has_interval = row["lower"] is not None and row["upper"] is not None
+        interval = f"{row['lower']:.4g} … {row['upper']:.4g}" if has_interval else "–"
+        cells = [f"{row['value']:.4g}", interval]
         if has_truth:
             true = row.get("true")
             error = "" if not true else f"{row['value'] / true - 1:+.1%}"

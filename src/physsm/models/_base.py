@@ -164,6 +164,10 @@ class AbstractFitted(abc.ABC):
         """The learned terms of the physics at each row of the history."""
         raise ConfigError(f"{self.name} has no physics, so it has no unknowns")
 
+    def remarks(self) -> Sequence[str]:
+        """What a user should be told of the fit, a sentence each."""
+        return ()
+
     @final
     def check(self, history: Any) -> Panel:
         """The history as a panel with the model's channels and controls, in its order."""

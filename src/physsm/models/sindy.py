@@ -80,6 +80,15 @@ class FittedSINDy(FittedLeastSquares):
         """The terms found too."""
         return {**super().describe(), "terms": list(self.terms)}
 
+    def remarks(self) -> Sequence[str]:
+        """Which terms were found."""
+        if self.terms:
+            return (f"Terms that were added to the equations: {'; '.join(self.terms)}.",)
+        return (
+            "No term that was tried makes the equations forecast better; the setting degree says "
+            "which are tried.",
+        )
+
     @classmethod
     def _own_fields(cls, stored: Stored) -> dict[str, Any]:
         terms = tuple(str(term) for term in stored.description["terms"])

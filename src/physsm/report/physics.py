@@ -52,7 +52,7 @@ def _unknown_table(unknowns: list[UnknownValue]) -> str:
             f"<code>{escape(unknown['name'])}</code>",
             unknown["kind"],
             number(unknown["value"]),
-            f"{number(unknown['lower'])} to {number(unknown['upper'])}",
+            _interval(unknown),
             escape(unknown["unit"] or NOTHING),
         ]
         if has_truth:
@@ -61,13 +61,21 @@ def _unknown_table(unknowns: list[UnknownValue]) -> str:
     return f"{table(columns, rows)}\n<p class=note>{interval_note(unknowns)}</p>"
 
 
+def _interval(unknown: UnknownValue) -> str:
+    lower, upper = number(unknown["lower"]), number(unknown["upper"])
+    return NOTHING if lower == upper == NOTHING else f"{lower} to {upper}"
+
+
 def interval_note(unknowns: Sequence[UnknownValue]) -> str:
     """What value and interval of the unknowns in a table mean."""
     kinds = {unknown["kind"] for unknown in unknowns}
     parts = []
     if "constant" in kinds:
+        is_sure = any(u["kind"] == "constant" and u["lower"] is not None for u in unknowns)
         parts.append(
             "The interval of a constant says how sure it is if all else in the model is right."
+            if is_sure
+            else "How sure a constant is, this model does not say."
         )
     if kinds - {"constant"}:
         parts.append(

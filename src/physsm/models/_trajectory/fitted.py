@@ -13,6 +13,7 @@ from physsm.models._base import Prediction, check_coverage, inside_times
 from physsm.models._calibration import uncalibrated
 from physsm.models._latent.fitted import FittedNetwork
 from physsm.models._latent.future import plan_steps
+from physsm.models._latent.terms import of_kind
 from physsm.models._trajectory.on_windows import Future, OnWindows, Wanted, no_future
 from physsm.models._trajectory.tiles import tiles_of
 
@@ -92,7 +93,8 @@ class FittedTrajectory(FittedNetwork):
 
     def unknowns(self, history: Any) -> Unknowns:
         """The unknowns of each window of the history: constant along its path, with their spread
-        over draws of what was inferred.
+        over draws of what was inferred. How sure those are that the text calls constant, nothing
+        says: their spread is NaN.
         """
         if self.system is None:
             return super().unknowns(history)
@@ -102,7 +104,8 @@ class FittedTrajectory(FittedNetwork):
         future = no_future(wanted)
         asked = (panel, tiles.windows, future, wanted)
         mean = self._windows.ask(*asked, wants_spread=False)[0].unknowns
-        std = self._windows.spread(*asked)[1]
+        std = np.array(self._windows.spread(*asked)[1], float)
+        std[:, list(of_kind(self.system, "constant"))] = np.nan
         tile = tiles.place[1]
         return Unknowns(
             names=self._physics_names()[1],

@@ -80,5 +80,7 @@ class PhysicsForecaster(TrajectoryForecaster):
     def create(cls, system: System | None, settings: Mapping[str, Any]) -> PhysicsForecaster:
         """From a system and settings."""
         if system is None:
-            raise ConfigError(f"{cls.name} needs physics: a system's name or a .phys file")
+            raise ConfigError(
+                f"{cls.name} needs physics (--physics): a system's name or a .phys file"
+            )
         return cls(system, **settings)
