@@ -51,7 +51,7 @@ def numbers(values: Any, what: str) -> Float[np.ndarray, "..."]:
         raise DataError(f"the {what} must be an array of numbers, and {shown} was given") from None
 
 
-def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def merged(base: Mapping[Any, Any], changes: Mapping[Any, Any]) -> dict[Any, Any]:
     """Settings with some of them changed; tables are merged, not replaced."""
     result = dict(base)
     for key, value in changes.items():

@@ -118,18 +118,12 @@ class Experiment(BaseModel):
     def _give_budgets(self) -> Experiment:
         """Rows with a named configuration take the table's budgets, under their own."""
         rows = tuple(
-            row.model_copy(update={"budgets": self._budgets_of(row)}) if row.configuration else row
+            row.model_copy(update={"budgets": merged(self.budgets, row.budgets)})
+            if row.configuration
+            else row
             for row in self.row
         )
         return self.model_copy(update={"row": rows, "budgets": {}})
-
-    def _budgets_of(self, row: Row) -> dict[Budget, dict[str, Any]]:
-        names: list[Budget] = [
-            name for name in BUDGETS if name in self.budgets or name in row.budgets
-        ]
-        return {
-            name: merged(self.budgets.get(name, {}), row.budgets.get(name, {})) for name in names
-        }
 
 
 class Unit(BaseModel):
