@@ -28,8 +28,8 @@ from physsm.nn.lean_scan import lean_scan
 from physsm.nn.linear import linear
 
 _NEVER = -1e9  # the score of what is no row
-# Nodes after the last row, in the unit of times: by a quarter further apart each, to 400 units.
-_AHEAD = np.cumsum(0.5 * 1.25 ** np.arange(24))
+# Nodes after the last row, in the unit of times: further apart each, to 230 units.
+_AHEAD = np.cumsum(0.5 * 1.6 ** np.arange(12))
 
 
 class Tokens(NamedTuple):
@@ -62,6 +62,27 @@ class Flow(NamedTuple):
             return first * of[after - 1] + second * of[after]
 
         return mixed(ends, self.x) + mixed(slopes, self.slope)
+
+
+class _Order:
+    """In which order each row goes through all nodes: from its own to the last, then from its own
+    back to the first. So each pair is come to once, and all rows need the same number of steps.
+
+    `origin` and `target` are the nodes of each step and row, `turns` where a row starts anew, and
+    `step` the step that ends at a node, but at a row's own (`is_own`).
+    """
+
+    def __init__(self, rows: int, nodes: int):
+        row, step = np.arange(rows), np.arange(nodes - 1)[:, None]
+        ahead = nodes - 1 - row
+        is_ahead = step < ahead
+        self.origin = np.where(is_ahead, row + step, row - (step - ahead))
+        self.target = self.origin + np.where(is_ahead, 1, -1)
+        self.turns = step == ahead
+        node = np.arange(nodes)[:, None]
+        self.is_own = node == row
+        self.step = np.where(node > row, node - row - 1, ahead + row - node - 1)
+        self.step[self.is_own] = 0
 
 
 class Memory(NamedTuple):
@@ -139,34 +160,25 @@ class ContinuousAttention(eqx.Module):
         """The keys (0) or the values (1) of all rows, followed through all nodes."""
         later = row_times[-1] + jnp.asarray(_AHEAD, row_times.dtype)
         nodes = jnp.concatenate([row_times, later])
-        ahead = self._from_row_on(which, nodes, start, np.arange(len(start)))
-        behind = self._from_row_on(
-            which, nodes[::-1], start, len(nodes) - 1 - np.arange(len(start))
-        )[::-1]
-        is_after = np.arange(len(nodes))[:, None] >= np.arange(len(start))
-        x = jnp.where(is_after[..., None], ahead, behind)
-        return Flow(nodes, x, self._rate(which, nodes[:, None], x))
-
-    def _from_row_on(
-        self, which: int, nodes: Float[Array, " nodes"], start: Array, first: np.ndarray
-    ) -> Float[Array, "nodes rows width"]:
-        """At each node, in this order; up to a row's own node, `first`, it is as it starts."""
-        has_begun = np.arange(len(nodes) - 1)[:, None] >= first
+        order = _Order(len(start), len(nodes))
+        times = nodes[order.origin]
+        gaps = nodes[order.target] - times
 
         def interval(x: Array, now: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-            t, gap, moves = now
-            h = gap * moves[:, None] / self.steps
+            t, gap, turns = now
+            x = jnp.where(turns[:, None], start, x)
+            h = gap / self.steps
             for step in range(self.steps):
-                x = self._step(which, t + gap * (step / self.steps), h, x)
+                x = self._step(which, t + step * h, h[:, None], x)
             return x, x
 
-        gaps = jnp.diff(nodes)
-        moves = jnp.asarray(has_begun, start.dtype)
-        _, after = lean_scan(interval, start, (nodes[:-1], gaps, moves))
-        return jnp.concatenate([start[None], after])
+        _, reached = lean_scan(interval, start, (times, gaps, jnp.asarray(order.turns)))
+        is_own = jnp.asarray(order.is_own)[..., None]
+        x = jnp.where(is_own, start[None], reached[order.step, np.arange(len(start))])
+        return Flow(nodes, x, self._rate(which, nodes[:, None], x))
 
     def _step(self, which: int, t: Array, h: Array, x: Array) -> Array:
-        """One step of Runge and Kutta, of rows that are at one time."""
+        """One step of Runge and Kutta."""
         half = t + h[:, 0] / 2
         k1 = self._rate(which, t, x)
         k2 = self._rate(which, half, x + h / 2 * k1)
