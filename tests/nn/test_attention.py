@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicHermiteSpline
 
-from physsm.nn.attention import ContinuousAttention, Tokens, along_rows
+from physsm.nn.attention import ContinuousAttention, Tokens
 from physsm.nn.ode import SolverSettings, solve_ode
 
 ROWS, WIDTH, HEADS = 7, 6, 2
@@ -93,15 +93,6 @@ def test_keys_and_values_follow_their_equations():
                 np.testing.assert_allclose(
                     found[which][inside, row], wanted[inside], rtol=1e-5, atol=1e-6
                 )
-
-
-def test_a_query_is_a_line_between_rows_and_stays_after_them():
-    rows = tokens()
-    middle = (rows.times[2:3] + rows.times[3:4]) / 2
-    between = along_rows(middle, rows.times, rows.x)
-    np.testing.assert_allclose(between[0], (rows.x[2] + rows.x[3]) / 2, atol=1e-12)
-    later = along_rows(jnp.array([9.0]), rows.times, rows.x)
-    np.testing.assert_allclose(later[0], rows.x[-1], atol=1e-12)
 
 
 def test_padding_is_not_attended_to():

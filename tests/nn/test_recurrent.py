@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physsm.nn.recurrent import RecurrentLayer, RecurrentStack, backwards
+from physsm.nn.recurrent import BothDirections, RecurrentLayer, RecurrentStack, backwards
 
 STEPS, BATCH, INPUTS, WIDTH = 9, 3, 4, 5
 
@@ -84,3 +84,20 @@ def test_backwards_sees_later_rows_only():
     assert (np.abs(found - changed)[0, 0] > 1e-6).all()
     flipped = stack(x[::-1], valid[::-1])[::-1]
     np.testing.assert_array_equal(found, flipped)
+
+
+def test_both_directions_give_what_each_has_read_at_its_end():
+    """Of two layers: the one that reads forwards ends at the last row, the other at the first."""
+    both = BothDirections(INPUTS, WIDTH, 2, "lstm", np.random.default_rng(2))
+    x, valid = rows()
+    for ahead, behind in both.layers:
+        forth = np.asarray(ahead(x, valid))
+        back = np.asarray(behind(x[::-1], valid[::-1]))[::-1]
+        x = jnp.asarray(np.concatenate([forth, back], axis=-1))
+    expected = np.concatenate([forth[-1], back[0]], axis=-1)  # type: ignore[possibly-undefined]
+    np.testing.assert_allclose(both(*rows()), expected, atol=1e-12)
+    first, last = (rows()[0].at[row].add(1.0) for row in (0, -1))
+    for changed in (first, last):
+        moved = np.abs(np.asarray(both(changed, valid)) - expected)[0]
+        assert (moved[:WIDTH] > 1e-6).all()
+        assert (moved[WIDTH:] > 1e-6).all()

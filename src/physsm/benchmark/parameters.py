@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from physsm._arguments import merged
 from physsm._registry import find
 from physsm._values import Panel, Series
 from physsm.benchmark.configurations import configuration, read_configuration
@@ -24,7 +25,7 @@ def row_parameters(row: Row) -> int | None:
         return None
     named = read_configuration(row.configuration)
     system = System.load(row.physics or named.physics)
-    settings = configuration(row.configuration, row.model)
+    settings = merged(configuration(row.configuration, row.model), row.settings)
     return number_of_parameters(row.model, settings, system, named.channels)
 
 

@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from pydantic import Field, model_validator
 
 from physsm.models._latent.plan import Plan
@@ -28,7 +28,8 @@ from physsm.models._trajectory.fitted import FittedTrajectory
 from physsm.models._trajectory.forecaster import TrajectoryForecaster
 from physsm.models._trajectory.network import Trajectory
 from physsm.models._trajectory.values import Course, Path, Window, elapsed
-from physsm.nn.attention import ContinuousAttention, Memory, Tokens, along_rows
+from physsm.nn.attention import ContinuousAttention, Memory, Tokens
+from physsm.nn.lines import along_lines
 from physsm.nn.mlp import MLP
 from physsm.nn.norm import LayerNorm
 from physsm.physics.system import System
@@ -74,15 +75,15 @@ class Layer(eqx.Module):
     def read(self, rows: Tokens, most: int) -> tuple[Tokens, Memory]:
         """The normed rows, and what is attended to: at most so many of them."""
         rows = rows._replace(x=self.norms[0](rows.x))
-        chosen = evenly(len(rows.times), most)
-        keys = Tokens(*(part[chosen] for part in rows))
+        chosen, is_new = evenly(rows.valid, most)
+        keys = Tokens(rows.times[chosen], rows.x[chosen], rows.valid[chosen] & is_new)
         return rows, self.attention.read(rows, keys)
 
     def __call__(
         self, times: Float[Array, " times"], rows: Tokens, memory: Memory
     ) -> Float[Array, "times width"]:
         """The layer's outputs at times, of what it has read."""
-        x = along_rows(times, rows.times, rows.x) + self.attention(times, memory)
+        x = along_lines(times, rows.times, rows.x) + self.attention(times, memory)
         return x + self.feed_forward(self.norms[1](x))
 
 
@@ -161,9 +162,19 @@ class ContiFormerNetwork(Trajectory):
         return jnp.concatenate([jnp.sin(angle), jnp.cos(angle)], axis=-1)
 
 
-def evenly(rows: int, most: int) -> np.ndarray:
-    """At most so many of the rows, evenly chosen, the last always."""
-    return np.unique(np.linspace(rows - 1, 0, min(rows, most)).round().astype(int))
+def evenly(
+    valid: Bool[Array, " rows"], most: int
+) -> tuple[Int[Array, " chosen"], Bool[Array, " chosen"]]:
+    """At most so many of the valid rows, which are the last ones, evenly chosen, the first and the
+    last of them always; and which were not chosen before, where there are fewer.
+    """
+    rows, chosen = len(valid), min(len(valid), most)
+    number = valid.sum(dtype=jnp.int32)
+    # In whole numbers: every so many of them, rounded.
+    place = jnp.arange(chosen, dtype=jnp.int32)
+    share = (2 * place * (number - 1) + chosen - 1) // max(2 * (chosen - 1), 1)
+    index = jnp.maximum(rows - number + share, 0)
+    return index, jnp.concatenate([jnp.ones(1, bool), jnp.diff(index) > 0])
 
 
 def build(system: System | None, plan: Plan, config: Config, seed: int) -> ContiFormerNetwork:

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from pydantic import Field
 
 from physsm.models._latent.objective import mean_square
@@ -136,30 +136,37 @@ class PhysicsVAENetwork(PhysicsPath):
         """Those of the window."""
         return self.unknowns_of(start.terms)
 
-    def four(self, start: Any, path: Path, course: Course) -> Four:
-        """Predictions with and without the auxiliary parts, at all rows."""
+    def four(self, start: Any, path: Path, course: Course) -> tuple[Four, Bool[Array, " batch"]]:
+        """Predictions with and without the auxiliary parts, at all rows; and whether physics alone
+        could be followed to the end.
+        """
         alone = jax.vmap(self.physics_path, in_axes=(0, 1, 1), out_axes=1)
         physics = alone(start, course.times, course)
-        return Four(
+        predicted = Four(
             self.decode(path.z, course.controls),
             self.decode_states(path.z, course.controls),
             self.decode(physics.z, course.controls),
             self.decode_states(physics.z, course.controls),
         )
+        return predicted, physics.is_reached.all(0)
 
     def penalty(
         self, window: Window, inferred: Any, start: Any, path: Path, key: PRNGKeyArray | None
     ) -> Float[Array, ""]:
         """The three regularisers."""
         config, context = self.config, len(window.rows.gaps)
-        four = self.four(start, path, window.course)
+        four, is_reached = self.four(start, path, window.course)
+        # Physics alone may run away where the whole does not: such windows say nothing here.
+        weight = window.weight * is_reached.astype(path.z.dtype)[None, :, None]
         cleaned = self.cleaned(window.rows, inferred.auxiliary.mean).last
         by_physics = jax.lax.stop_gradient(four.physics[:context])
-        unmixed = mean_square(cleaned - by_physics, window.weight[:context])
-        total = config.consistency * inconsistency(four, window.weight) + config.unmixing * unmixed
+        shown = weight[:context] * window.rows.seen
+        unmixed = mean_square(cleaned - by_physics, shown)
+        total = config.consistency * inconsistency(four, weight) + config.unmixing * unmixed
         if key is None:
             return total
-        return total + config.augmentation * self.augmentation(window, start, key)
+        # The key itself has drawn the starts.
+        return total + config.augmentation * self.augmentation(window, start, jr.fold_in(key, 1))
 
     def augmentation(self, window: Window, start: Any, key: PRNGKeyArray) -> Float[Array, ""]:
         """How far unknowns of windows, drawn at random, are from those that are inferred of a

@@ -180,7 +180,7 @@ def sparse(
         both = np.sqrt((own[rows] ** 2).sum(0) * (factors[rows, k] ** 2).sum())
         kept[k] &= not (like > _SAME * np.where(both > 0, both, np.inf)).any()
     effect = np.zeros(unknowns)
-    share = np.sqrt(n) * left_open[list(places)]  # the size is a mean over all equations
+    share = left_open[list(places)]
     for _ in range(_PASSES):
         used = np.flatnonzero(kept)
         gram = factors[:, used].T @ factors[:, used]
@@ -188,6 +188,7 @@ def sparse(
         effect[:] = 0
         effect[used] = np.linalg.solve(gram, factors[:, used].T @ target)
         small = np.zeros(unknowns, bool)
+        # A candidate is zero in all equations but one of n, and its size a mean over all of them.
         relative = np.abs(effect[text_unknowns:]) * np.sqrt(n) / np.where(share > 0, share, 1)
         small[text_unknowns:] = relative < threshold
         if not (kept & small).any():

@@ -26,6 +26,7 @@ from physsm.nn.broadcast import on_last_axis
 from physsm.nn.initial import parameter
 from physsm.nn.lean_scan import lean_scan
 from physsm.nn.linear import linear
+from physsm.nn.lines import along_lines
 
 _NEVER = -1e9  # the score of what is no row
 # Nodes after the last row, in the unit of times: further apart each, to 230 units.
@@ -129,7 +130,7 @@ class ContinuousAttention(eqx.Module):
     def read(self, rows: Tokens, keys: Tokens) -> Memory:
         """What can be asked at any time: queries are made of `rows`, keys and values of `keys`."""
         queries = linear(self.W_query, rows.x)
-        own = along_rows(keys.times, rows.times, queries)
+        own = along_lines(keys.times, rows.times, queries)
         K, V = linear(self.W_key, keys.x), linear(self.W_value, keys.x)
         return Memory(
             rows.times,
@@ -145,7 +146,7 @@ class ContinuousAttention(eqx.Module):
         self, times: Float[Array, " times"], memory: Memory
     ) -> Float[Array, "times width"]:
         """What is attended to at times."""
-        asked = along_rows(times, memory.row_times, memory.queries)
+        asked = along_lines(times, memory.row_times, memory.queries)
         here = self._heads(asked[:, None, :] * memory.keys.at(times)).sum(-1)
         size = asked.shape[-1] // self.heads
         score = (here + memory.own_score[None]) / (2 * np.sqrt(size))
@@ -172,7 +173,7 @@ class ContinuousAttention(eqx.Module):
                 x = self._step(which, t + step * h, h[:, None], x)
             return x, x
 
-        _, reached = lean_scan(interval, start, (times, gaps, jnp.asarray(order.turns)))
+        reached: Array = lean_scan(interval, start, (times, gaps, jnp.asarray(order.turns)))[1]
         is_own = jnp.asarray(order.is_own)[..., None]
         x = jnp.where(is_own, start[None], reached[order.step, np.arange(len(start))])
         return Flow(nodes, x, self._rate(which, nodes[:, None], x))
@@ -193,14 +194,3 @@ class ContinuousAttention(eqx.Module):
 
     def _heads(self, x: Float[Array, "*rest width"]) -> Float[Array, "*rest heads size"]:
         return x.reshape(*x.shape[:-1], self.heads, -1)
-
-
-def along_rows(
-    times: Float[Array, " times"], row_times: Float[Array, " rows"], x: Float[Array, "rows width"]
-) -> Float[Array, "times width"]:
-    """Along straight lines between rows; before the first and after the last as there."""
-    after = jnp.clip(jnp.searchsorted(row_times, times, side="right"), 1, len(row_times) - 1)
-    start, end = row_times[after - 1], row_times[after]
-    width = jnp.where(end > start, end - start, 1)
-    share = jnp.clip((times - start) / width, 0, 1)[:, None]
-    return x[after - 1] + share * (x[after] - x[after - 1])

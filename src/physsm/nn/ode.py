@@ -78,11 +78,21 @@ def solve_ode(
 ) -> Solution:
     """The solution of z' = drift(t, z) from `start` at time 0; differentiable, by backpropagation
     through the solver's steps. Nodes that are an array are in order. More than a thousand times
-    must be in order, too: they are solved for in blocks, each with the steps of the settings, so
-    that memory does not grow with them.
+    are solved for in blocks, each with the steps of the settings, so that memory does not grow with
+    them.
     """
     if len(times) <= _BLOCK:
         return _solve(drift, start, times, settings, nodes)
+    order = jnp.argsort(times)
+    found = _solve_in_blocks(drift, start, times[order], settings, nodes)
+    rank = jnp.argsort(order)
+    return Solution(found.states[rank], found.is_reached[rank])
+
+
+def _solve_in_blocks(
+    drift: Drift, start: Array, times: Array, settings: SolverSettings, nodes: Nodes
+) -> Solution:
+    """At times that are in order."""
     padding = jnp.broadcast_to(times[-1], (-len(times) % _BLOCK,))
     blocks = jnp.concatenate([times, padding]).reshape(-1, _BLOCK)
 

@@ -211,6 +211,12 @@ def train(
             report(progress)
             if folder is not None:
                 _write(folder, state, position)
+    if position.skipped == position.step and not task.start_counts:
+        raise RunError(
+            "no training step could be taken, because the loss was never a finite number: the "
+            "equations may run away from where the data are, or their solver needs more steps; "
+            "look at the physics text and the scale of the data, or lower the learning rate"
+        )
     if position.best is None:
         raise RunError(
             "training never reached a finite validation loss: lower the learning rate, or look at "

@@ -24,15 +24,17 @@ observe theta, omega
 """
 
 
-def pendulums(number: int, rows: int, seed: int, gap: float = 0.2) -> Panel:
-    """Swinging pendulums, measured without noise at irregular times."""
+def pendulums(
+    number: int, rows: int, seed: int, gap: float = 0.2, stiffness: Any = STIFFNESS
+) -> Panel:
+    """Swinging pendulums, measured without noise at irregular times; one stiffness, or one each."""
     rng = np.random.default_rng(seed)
-
-    def right(_, y):
-        return [y[1], -STIFFNESS * np.sin(y[0]) - FRICTION * y[1]]
-
     series = []
-    for i in range(number):
+    for i, own in enumerate(np.broadcast_to(stiffness, number)):
+
+        def right(_, y, own=own):
+            return [y[1], -own * np.sin(y[0]) - FRICTION * y[1]]
+
         times = np.cumsum(rng.uniform(0.5, 1.5, rows) * gap)
         start = rng.uniform([-1.2, -2.0], [1.2, 2.0])
         span = (times[0], times[-1])

@@ -1,7 +1,10 @@
 """Chunks of times, and which rows are attended to."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from physsm.data.window import Sizes, gather, whole_series
 from physsm.models._trajectory.values import as_window
@@ -23,11 +26,17 @@ def test_chunked_equals_unchunked(chunk):
     np.testing.assert_allclose(path(chunk), path(100), atol=1e-12)
 
 
-def test_at_most_so_many_rows_are_attended_to_the_last_always():
-    np.testing.assert_array_equal(evenly(5, 8), np.arange(5))
-    for rows, most in ((100, 7), (101, 32), (9, 8)):
-        chosen = evenly(rows, most)
-        assert len(chosen) == most
-        assert chosen[-1] == rows - 1
-        assert chosen[0] == 0
-        assert np.diff(chosen).max() - np.diff(chosen).min() <= 1
+@given(st.integers(1, 120), st.integers(0, 60), st.integers(2, 40))
+def test_keys_are_evenly_chosen_of_the_rows_that_are_there(rows, padding, most):
+    """However many rows stand before a series, the same of its own are attended to."""
+    valid = np.concatenate([np.zeros(padding, bool), np.ones(rows, bool)])
+    chosen, is_new = (np.asarray(part) for part in evenly(jnp.asarray(valid), most))
+    kept = chosen[is_new]
+    assert valid[kept].all()
+    assert len(set(kept)) == len(kept) == min(rows, most)
+    assert kept[-1] == padding + rows - 1
+    if rows > 1:
+        assert kept[0] == padding
+        assert np.diff(kept).max() - np.diff(kept).min() <= 1
+    alone, _ = evenly(jnp.ones(rows, bool), most)
+    np.testing.assert_array_equal(kept, padding + np.unique(np.asarray(alone)))

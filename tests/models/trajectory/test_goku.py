@@ -1,4 +1,4 @@
-"""GOKU with the true equations finds their constants."""
+"""GOKU with the true equations finds their constants, and the unknowns of each window."""
 
 import numpy as np
 
@@ -17,6 +17,25 @@ SETTINGS = {
     "start_perceptron": {"width": 32, "layers": 1},
     "training": {"steps": 400, "batch_size": 64, "validations": 8},
 }
+
+
+def test_unknowns_of_windows_are_inferred_by_the_encoder_that_reads_both_ways():
+    """Each pendulum has a stiffness of its own, which its measurements alone tell."""
+    physics = PENDULUM.replace(
+        "unknown ?stiffness, ?friction constant",
+        "unknown ?stiffness per series\nunknown ?friction constant",
+    )
+    stiffness = {number: np.linspace(3.0, 9.0, number) for number in (40, 8)}
+    train = pendulums(40, 24, 0, stiffness=stiffness[40])
+    validation = pendulums(8, 24, 1, stiffness=stiffness[8])
+    fitted = Goku(System.parse(physics), **SETTINGS).fit(train, validation, seed=0)
+    found = fitted.unknowns(validation)
+    own = found.mean[:, 0, 0]
+    assert np.median(np.abs(own / stiffness[8] - 1)) < 0.1
+    assert np.corrcoef(own, stiffness[8])[0, 1] > 0.9
+    np.testing.assert_allclose(found.mean[:, 0, 1], FRICTION, rtol=0.5)
+    assert (found.std[:, 0, 0] > 0).all()
+    assert np.isnan(found.std[..., 1]).all()  # nothing says how sure a constant is
 
 
 def test_true_physics_gives_its_parameters_within_a_tenth():

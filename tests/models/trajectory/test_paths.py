@@ -1,5 +1,7 @@
 """Windows of histories, and what happens where a solver does not come to the end."""
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -7,11 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from physsm import System
 from physsm._values import Panel, Series
 from physsm.data.window import gather, whole_series
-from physsm.models._trajectory.objective import objective, reconstruction
+from physsm.models._calibration import uncalibrated
+from physsm.models._stored import Interface
+from physsm.models._trajectory.objective import _as_far_as, objective, reconstruction
 from physsm.models._trajectory.tiles import tiles_of
-from tests.models.trajectory.make import fitted, network, pendulums
+from physsm.models._trajectory.values import Path, as_window
+from physsm.models.goku import FittedGoku, Goku
+from physsm.nn.gaussian import Gaussian
+from tests.models.trajectory.make import SIZES, fitted, network, pendulums
 
 STRAINED = {"rtol": 1e-12, "atol": 1e-14, "max_steps": 8}
 
@@ -62,6 +70,72 @@ def test_a_long_history_is_filled_in_by_windows_one_after_the_other():
         np.random.default_rng(0).uniform(panel.times[:, :1], panel.times[:, -1:], (2, 60))
     )
     assert np.isfinite(fitted(panel).interpolate(panel, times=inside).mean).all()
+
+
+def test_interpolation_knows_the_controls_of_the_last_row():
+    """x' = u with u a line: x is known in closed form, up to the last row of each window."""
+    times = np.arange(20.0)
+    u = 50 + times
+    x = np.cumsum(np.concatenate([[0.0], (u[1:] + u[:-1]) / 2]))
+    panel = Panel.from_series([Series("a", times, x[:, None], u[:, None])], ["x"], ["u"])
+    model = Goku(System.parse("control u\nx' = u\nobserve x"), **Goku.test_settings())
+    fitted = FittedGoku(
+        model.system,
+        model.network(panel, panel, SIZES, 0),
+        Interface.of(panel),
+        uncalibrated(1),
+        (0.1,),
+        SIZES,
+    )
+    quiet = jax.tree.map(jnp.zeros_like, fitted.network.residual)
+    fitted.network = eqx.tree_at(lambda n: n.residual, fitted.network, quiet)
+    found = fitted.interpolate(panel, coverage=None).mean[0, :, 0]
+    inside = np.diff(x)
+    inside[8::9] = np.nan  # from one window to the next, which starts anew
+    same = ~np.isnan(inside)
+    np.testing.assert_allclose(np.diff(found)[same], inside[same], rtol=1e-4)
+
+
+def test_times_may_come_in_any_order():
+    panel = pendulums(1, 10, 0)
+    times = np.random.default_rng(0).permutation(
+        np.linspace(panel.times[0, 0], panel.times[0, -1], 1500)
+    )
+    model = fitted(panel)
+    shuffled = model.interpolate(panel, times=times, coverage=None).mean[0]
+    ordered = model.interpolate(panel, times=np.sort(times), coverage=None).mean[0]
+    np.testing.assert_allclose(shuffled[np.argsort(times)], ordered, atol=1e-6)
+
+
+def test_interpolation_says_where_its_solver_stopped():
+    panel = pendulums(2, 10, 0)
+    found = fitted(panel, solver=STRAINED).interpolate(panel, coverage=None)
+    assert len(found.warnings) == 2
+    assert "max_steps" in found.warnings[0]
+
+
+def test_divergence_is_that_of_gaussians_from_standard_ones():
+    """By the closed form: 0 for a standard one and positive elsewhere; of nothing it is nothing."""
+    panel = pendulums(3, 15, 0)
+    found = network("latent_ode", panel)
+    window = as_window(batch_of(found, panel), 10, found.dtype)
+    path = Path(jnp.zeros((15, 3, 4)), jnp.ones((15, 3), bool))
+    mean, std = jnp.array([[0.0, 2.0]]), jnp.array([[1.0, 0.5]])
+    expected = np.mean([0.0, (0.25 + 4.0 - 1.0) / 2 - np.log(0.5)])
+    said = {"one": Gaussian(mean, std), "none": Gaussian(mean[:, :0], std[:, :0])}
+    for inferred in (said["one"], said):
+        value = found.divergence(window, inferred, path)
+        assert float(value) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_curriculum_counts_from_the_first_row_of_a_series():
+    panel = pendulums(2, 15, 0)
+    short = panel.between(np.array([0, 7]), 15)
+    found = network("latent_ode", panel)
+    batch = gather(found.plan.scale(short), whole_series(short, 5), 10, 5, 1.0)
+    window = _as_far_as(as_window(batch, 10, found.dtype), 0.25)
+    counted = np.asarray(window.weight)[..., 0].sum(0)
+    np.testing.assert_array_equal(counted, [4, 3])  # rows 0 to 0.25 of 15, and of 8
 
 
 @settings(max_examples=60)

@@ -65,7 +65,8 @@ def test_inconsistency_is_a_quarter_of_the_four_distances():
 def test_consistency_vanishes_without_auxiliary_parts():
     found = without(pi_vae(), "drift", "output")
     window, _, starts, path = followed(found)
-    four = found.four(starts, path, window.course)
+    four, is_reached = found.four(starts, path, window.course)
+    assert is_reached.all()
     np.testing.assert_allclose(four.full, four.physics, atol=1e-12)
     assert float(inconsistency(four, window.weight)) < 1e-20
 
@@ -75,14 +76,14 @@ def test_each_auxiliary_part_alone_makes_it_positive(part):
     other = {"drift": "output", "output": "drift"}[part]
     found = without(pi_vae(), other)
     window, _, starts, path = followed(found)
-    assert float(inconsistency(found.four(starts, path, window.course), window.weight)) > 1e-12
+    assert float(inconsistency(found.four(starts, path, window.course)[0], window.weight)) > 1e-12
 
 
 def test_unmixing_vanishes_where_rows_are_what_physics_predicts():
     settings = {"consistency": 0.0, "augmentation": 0.0, "unmixing": 1.0}
     found = without(pi_vae(**settings), "drift", "output", "unmixer")
     window, inferred, starts, path = followed(found)
-    shown = found.four(starts, path, window.course).physics[:10]
+    shown = found.four(starts, path, window.course)[0].physics[:10]
     by_physics = window._replace(rows=window.rows._replace(last=shown))
     assert float(found.penalty(by_physics, inferred, starts, path, jr.key(1))) < 1e-20
     assert float(found.penalty(window, inferred, starts, path, jr.key(1))) > 1e-3

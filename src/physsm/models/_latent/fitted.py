@@ -67,9 +67,10 @@ class FittedNetwork(AbstractFitted):
         """
         residual = held_out.values - self._one_step(held_out).mean
         scaled = residual / np.array(self.plan.channel_scale)
-        with np.errstate(invalid="ignore"):
-            square = np.nanmean(scaled**2, axis=(0, 1)) if np.isfinite(scaled).any() else 1.0
-        noise = np.sqrt(np.nan_to_num(np.broadcast_to(square, (scaled.shape[-1],)), nan=1.0))
+        known = np.isfinite(scaled)
+        number = known.sum((0, 1))
+        square = np.where(known, scaled, 0.0) ** 2
+        noise = np.sqrt(np.where(number > 0, square.sum((0, 1)) / np.maximum(number, 1), 1.0))
         noisy = self._with(noise=tuple(float(x) for x in noise))
         chosen = long_enough_windows(
             held_out, replace(self.sizes, stride=self.sizes.horizon), "validation"

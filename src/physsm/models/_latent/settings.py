@@ -27,8 +27,6 @@ class NetworkConfig(BaseModel):
       `validation_stride`: rows between windows that choose the best parameters, by default the
       horizon; fewer rows make more windows, and a steadier choice, of a short validation part.
     - `hide`: share of measurements hidden from the encoder in training.
-    - `ground_states`: channels with the name of a state are that state, without a decoder network.
-    - `samples`: draws behind an interval.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -38,6 +36,4 @@ class NetworkConfig(BaseModel):
     stride: int | None = Field(default=None, ge=1)
     validation_stride: int | None = Field(default=None, ge=1)
     hide: float = Field(default=0.1, ge=0, lt=1)
-    ground_states: bool = True
-    samples: int = Field(default=64, ge=2, le=10_000)
     training: TrainingSettings = TrainingSettings()

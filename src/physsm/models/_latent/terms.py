@@ -32,11 +32,14 @@ def starts(system: System, plan: Plan) -> Float[Array, " unknowns"]:
 
 
 def in_physical_units(
-    system: System, plan: Plan, raw: Float[Array, " unknowns"]
+    system: System, plan: Plan, raw: Float[Array, " unknowns"], is_implicit: bool = True
 ) -> Float[Array, " unknowns"]:
-    """Unbounded numbers mapped into the bounds of the unknowns and multiplied by their sizes."""
+    """Unbounded numbers mapped into the bounds of the unknowns and multiplied by their sizes. Those
+    without bounds are kept from making an implicit step singular, if that is how steps are taken.
+    """
     bounds = _scaled_bounds(system, plan)
-    limit = _like(raw, _free_limits(system, plan))
+    free = _free_limits(system, plan) if is_implicit else [_FREE_LIMIT] * len(bounds)
+    limit = _like(raw, free)
     is_free = np.array([not b for b in bounds], bool)
     theta = jnp.where(is_free, limit * jnp.tanh(raw / limit), to_bounded(raw, bounds))
     # Scaling may round a value just over its bound.

@@ -71,10 +71,12 @@ class ODEConfig(TrajectoryConfig):
 class PhysicsConfig(ODEConfig):
     """Settings of models whose differential equation holds known physics.
 
+    - `ground_states`: channels with the name of a state are that state, without a decoder network.
     - `controls_in_physics`: the equations see the controls, along straight lines between rows. If
       not, as in the paper's comparison, they see their means, and only the decoder is given them.
     - `start_perceptron`: what makes states of the latent start.
     """
 
+    ground_states: bool = True
     controls_in_physics: bool = True
     start_perceptron: Perceptron = Perceptron(width=64, layers=1)

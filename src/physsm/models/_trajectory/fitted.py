@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -45,7 +46,7 @@ class FittedTrajectory(FittedNetwork):
             self._spread(spread[at]) if spread is not None else np.zeros_like(mean),
             self._states(found.z[at]),
             self._unknowns(found.unknowns, steps.rows.shape[1]),
-            self._warnings(history, query, found.is_reached[at]),
+            self._warnings(history.ids, query.times, query.lengths, found.is_reached[at]),
         )
 
     def _one_step(self, history: Panel) -> Prediction:
@@ -74,10 +75,11 @@ class FittedTrajectory(FittedNetwork):
         check_coverage(coverage)
         panel = self.check(history)
         at = inside_times(panel, times)
+        lengths = panel.lengths if times is None else np.full(len(panel), at.shape[1])
         tiles = tiles_of(panel, at, self.sizes.context)
         origin = panel.times[tiles.windows.series, tiles.windows.start]
         wanted = Wanted((tiles.times - origin) / self.plan.time_scale, tiles.controls)
-        future = no_future(wanted)
+        future = no_future(panel, tiles.windows)
         found, spread = self._windows.ask(
             panel, tiles.windows, future, wanted, coverage is not None
         )
@@ -86,8 +88,8 @@ class FittedTrajectory(FittedNetwork):
             mean,
             self._spread(spread[tiles.place]) if spread is not None else np.zeros_like(mean),
             self._states(found.z[tiles.place]),
+            warnings=self._warnings(panel.ids, at, lengths, found.is_reached[tiles.place]),
         )
-        lengths = panel.lengths if times is None else np.full(len(panel), at.shape[1])
         gaussian = uncalibrated(len(panel.channels))  # the calibration is that of forecasts
         return self._as_forecast(panel, at, lengths, prediction, coverage, gaussian)
 
@@ -101,7 +103,7 @@ class FittedTrajectory(FittedNetwork):
         panel = self.check(history)
         tiles = tiles_of(panel, panel.times, self.sizes.context)
         wanted = Wanted(np.zeros((1, tiles.windows.number)), tiles.controls[:1])
-        future = no_future(wanted)
+        future = no_future(panel, tiles.windows)
         asked = (panel, tiles.windows, future, wanted)
         mean = self._windows.ask(*asked, wants_spread=False)[0].unknowns
         std = np.array(self._windows.spread(*asked)[1], float)
@@ -136,14 +138,17 @@ class FittedTrajectory(FittedNetwork):
             return None
         return np.repeat(np.asarray(unknowns, float)[:, None], steps, axis=1)
 
-    def _warnings(self, history: Panel, query: Query, is_reached: np.ndarray) -> tuple[str, ...]:
-        inside = np.arange(query.times.shape[1]) < query.lengths[:, None]
+    def _warnings(
+        self, ids: Sequence[str], times: np.ndarray, lengths: np.ndarray, is_reached: np.ndarray
+    ) -> tuple[str, ...]:
+        """For each series whose path could not be followed to all of its times."""
+        inside = np.arange(times.shape[1]) < np.asarray(lengths)[:, None]
         said = []
-        for series in np.flatnonzero((~is_reached & inside).any(1)):
-            step = int(np.argmin(is_reached[series]))
+        for series in np.flatnonzero((~is_reached & inside).any(1)).tolist():
+            step = int(np.argmin(is_reached[series] | ~inside[series]))
             said.append(
-                f"series {history.ids[series]}: the solver stopped before the time "
-                f"{query.times[series, step]:g}, and its last state is kept from there: the path "
-                "runs away, or needs more of solver.max_steps"
+                f"series {ids[series]}: the solver stopped before the time "
+                f"{times[series, step]:g}, and its last state is kept from there: the path runs "
+                "away, or needs more of solver.max_steps"
             )
         return tuple(said)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from physsm._errors import ConfigError
 from physsm._values import Panel
@@ -12,6 +12,7 @@ from physsm.data.window import Sizes
 from physsm.models._base import read_config
 from physsm.models._latent.forecaster import NetworkForecaster
 from physsm.models._latent.plan import data_plan, physics_plan
+from physsm.models._trajectory.config import PhysicsConfig
 from physsm.models._trajectory.fitted import FittedTrajectory
 from physsm.models._trajectory.network import Trajectory
 from physsm.models._trajectory.objective import objective, reconstruction
@@ -39,7 +40,8 @@ class TrajectoryForecaster(NetworkForecaster[FittedTrajectory]):
         """The network for a panel, before its training."""
         plan = data_plan(panel, self.config.hide > 0, physical_units=True)
         if self.system is not None:
-            plan = physics_plan(plan, self.system, panel, self.config.ground_states)
+            config = cast(PhysicsConfig, self.config)
+            plan = physics_plan(plan, self.system, panel, config.ground_states)
         plan = replace(plan, span=float(sizes.context + sizes.horizon))
         return self.Fitted.build(self.system, plan, self.config, seed)  # type: ignore[attr-defined]
 

@@ -49,7 +49,7 @@ class Trajectory(eqx.Module):
     def divergence(self, window: Window, inferred: Any, path: Path) -> Float[Array, ""]:
         """From what is thought before a window is seen: independent standard Gaussians."""
         parts = jax.tree.leaves(inferred, is_leaf=_is_gaussian)
-        terms = [kl(part, _standard(part)).mean() for part in parts]
+        terms = [kl(part, _standard(part)).mean() for part in parts if part.mean.size]
         return sum(terms, jnp.zeros((), self.dtype))
 
     def penalty(

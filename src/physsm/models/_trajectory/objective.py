@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from physsm.data.window import Batch
 from physsm.models._latent.objective import mean_square, ramp
+from physsm.models._trajectory.encoder import is_row
 from physsm.models._trajectory.network import Trajectory
 from physsm.models._trajectory.values import Path, Window, as_window
 
@@ -75,7 +76,9 @@ def reconstruction(network: Trajectory, batch: Batch, context: int) -> Float[Arr
 
 
 def _as_far_as(window: Window, reach: Array | float) -> Window:
-    """The window with weights of zero after a share of its rows."""
-    rows = jnp.arange(len(window.weight), dtype=window.weight.dtype)
-    counted = rows <= jnp.asarray(reach, rows.dtype) * len(window.weight)
-    return window._replace(weight=window.weight * counted[:, None, None].astype(rows.dtype))
+    """The window with weights of zero after a share of its rows, those before it not counted."""
+    dtype = window.weight.dtype
+    before = (1 - is_row(window.rows)).sum(0)
+    rows = jnp.arange(len(window.weight), dtype=dtype)[:, None] - before[None]
+    counted = rows <= jnp.asarray(reach, dtype) * (len(window.weight) - before)[None]
+    return window._replace(weight=window.weight * counted[..., None].astype(dtype))

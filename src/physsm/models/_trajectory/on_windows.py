@@ -46,9 +46,10 @@ class Found(NamedTuple):
     unknowns: Float[np.ndarray, "windows unknowns"]
 
 
-def no_future(like: Wanted) -> Future:
-    """For windows of which only times inside are wanted."""
-    return Future(np.zeros_like(like.times[:1]), np.zeros_like(like.controls[:1]))
+def no_future(panel: Panel, windows: Windows) -> Future:
+    """For windows of which only times inside are wanted: their last rows again."""
+    last = panel.controls[windows.series, windows.stop - 1]
+    return Future(np.zeros((1, windows.number)), last[None])
 
 
 class OnWindows:
@@ -77,16 +78,21 @@ class OnWindows:
             return np.zeros((*wanted.times.shape, channels)), np.zeros((windows.number, unknowns))
         parts = [
             self._run(spread_of_answers, block, samples=samples)
-            for block in self._blocks(panel, windows, future, wanted)
+            for block in self._blocks(panel, windows, future, wanted, most=_BLOCK)
         ]
         channels, unknowns = _joined(parts, (1, 0), windows.number, len(wanted.times))
         return channels, unknowns
 
     def _blocks(
-        self, panel: Panel, windows: Windows, future: Future, wanted: Wanted
+        self,
+        panel: Panel,
+        windows: Windows,
+        future: Future,
+        wanted: Wanted,
+        most: int = _LARGE_BLOCK,
     ) -> Iterator[Asked]:
         """All windows; the last block is filled up with the last window."""
-        size = _BLOCK if windows.number <= _MANY else _LARGE_BLOCK
+        size = _BLOCK if windows.number <= _MANY else most
         scaled = self.network.plan.scale(panel)
         gaps, controls = _padded(*future, zeros=True)
         times, controls_then = _padded(*wanted, zeros=False)

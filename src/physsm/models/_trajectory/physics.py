@@ -20,6 +20,7 @@ from physsm.models._trajectory.latent_ode import start_posterior
 from physsm.models._trajectory.network import Trajectory
 from physsm.models._trajectory.values import Course, Path
 from physsm.nn.gaussian import Gaussian
+from physsm.nn.lines import along_lines
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.ode import Drift, Nodes, solve_ode
 from physsm.physics.bounds import limits
@@ -42,7 +43,7 @@ class KnownPhysics(eqx.Module):
 
     def theta(self, raw: Float[Array, " unknowns"]) -> Float[Array, " unknowns"]:
         """Unbounded numbers as unknowns in physical units, within their bounds."""
-        return terms.in_physical_units(self.system, self.plan, raw)
+        return terms.in_physical_units(self.system, self.plan, raw, is_implicit=False)
 
     def drift(self, theta: Float[Array, " unknowns"], course: Course) -> Drift:
         """Of time and scaled state. States outside of their bounds count as at these."""
@@ -70,14 +71,7 @@ class KnownPhysics(eqx.Module):
             usual = np.array(self.plan.control_shift)[used]
             return lambda _: jnp.asarray(usual, values.dtype)
 
-        def at(t: Array) -> Array:
-            after = jnp.clip(jnp.searchsorted(course.times, t, side="right"), 1, len(values) - 1)
-            start, end = course.times[after - 1], course.times[after]
-            width = jnp.where(end > start, end - start, 1)
-            share = jnp.clip((t - start) / width, 0, 1)
-            return values[after - 1] + share * (values[after] - values[after - 1])
-
-        return at
+        return lambda t: along_lines(t, course.times, values)
 
 
 class PhysicsPath(Trajectory):

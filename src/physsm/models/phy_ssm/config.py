@@ -29,6 +29,8 @@ class Stack(BaseModel):
 class Config(NetworkConfig):
     """Settings of Phy-SSM, beside those of all networks.
 
+    - `ground_states`: channels with the name of a state are that state, without a decoder network.
+    - `samples`: draws behind an interval.
     - `latent`: size of the sampled latent, mapped linearly to the states; None: the states.
     - `physical_units`: scale states by their data and time by the median gap, so that the known
       terms hold in the user's units; else the structure acts on a free latent.
@@ -53,6 +55,8 @@ class Config(NetworkConfig):
       long rollouts of a wrong model have gradients that mislead.
     """
 
+    ground_states: bool = True
+    samples: int = Field(default=64, ge=2, le=10_000)
     encoder: Stack = Stack(width=32, states=32, depth=3)
     encoder_perceptron: Perceptron = Perceptron(width=64, layers=2)
     decoder_perceptron: Perceptron = Perceptron(width=64, layers=2)
