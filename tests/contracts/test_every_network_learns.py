@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from physsm import System
+from physsm._arguments import merged
 from physsm._registry import find, names_in
 from physsm._values import Panel
 from tests.models.trajectory.make import PENDULUM, pendulums
@@ -20,7 +21,7 @@ SETTINGS = {
     "samples": 2,
     "training": {"steps": 120, "batch_size": 64, "validations": 4},
 }
-MORE_STEPS = {"contiformer": 400}  # each of which is short
+OWN = {"contiformer": {"width": 16, "training": {"steps": 400, "batch_size": 16}}}
 
 
 @cache
@@ -42,7 +43,6 @@ def one_row_ahead(name: str, settings: dict) -> float:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_it_beats_repeat_last(name):
     repeated = one_row_ahead("repeat_last", {})
-    training = {**SETTINGS["training"], "steps": MORE_STEPS.get(name, 120)}
     known = find("models", name, "MODEL").Config.model_fields
     settings = {key: value for key, value in SETTINGS.items() if key in known}
-    assert one_row_ahead(name, {**settings, "training": training}) < 0.8 * repeated
+    assert one_row_ahead(name, merged(settings, OWN.get(name, {}))) < 0.8 * repeated
