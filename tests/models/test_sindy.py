@@ -8,7 +8,7 @@ from physsm import System
 from physsm._errors import ConfigError
 from physsm._values import Panel, Series
 from physsm.models._states import find_columns
-from physsm.models.sindy import SINDy, candidates, with_terms
+from physsm.models.sindy import Regression, SINDy, candidates, sparse, with_terms
 
 # A Duffing oscillator with friction, of which the text knows only the linear spring.
 KNOWN = "x' = v\nv' = -1.5*x\nobserve x, v\n"
@@ -46,7 +46,8 @@ def test_missing_terms_are_found_with_their_coefficients(noise):
     assert set(found) == {"x*x*x", "v"}
     assert found["x*x*x"] == pytest.approx(-0.8, rel=0.05)
     assert found["v"] == pytest.approx(-0.3, rel=0.05)
-    assert "-1.5*x" in fitted.system.text
+    assert "- 1.5*x" in fitted.system.text
+    assert all(term in fitted.remarks()[0] for term in fitted.terms)
 
 
 def test_nothing_is_added_to_equations_that_are_whole():
@@ -55,9 +56,23 @@ def test_nothing_is_added_to_equations_that_are_whole():
     model = SINDy.create(System.parse(text + "observe x, v"), settings)
     fitted = model.fit(duffing(8, 0, 0.0), duffing(3, 1, 0.0))
     assert fitted.terms == ()
+    assert "degree" in fitted.remarks()[0]
     np.testing.assert_allclose(
         fitted.unknowns(duffing(1, 2, 0.0)).mean[0, -1], [0.8, 0.3], rtol=0.1
     )
+
+
+@pytest.mark.parametrize("states", [1, 2, 4])
+def test_a_threshold_is_a_share_of_what_is_left_open_in_an_equation(states):
+    """Two terms of the first equation, with 0.8 and 0.06 of what the known terms leave open."""
+    rng = np.random.default_rng(0)
+    terms = np.linalg.qr(rng.normal(size=(200, 3)))[0] * np.sqrt(200)
+    target, factors = rng.normal(size=(200, states)), np.zeros((200, states, 2))
+    factors[:, 0] = terms[:, :2]
+    target[:, 0] = terms @ [0.8, 0.06, np.sqrt(1 - 0.8**2 - 0.06**2)]
+    for threshold, expected in ((0.05, [True, True]), (0.07, [True, False])):
+        _, kept = sparse(Regression(target, factors), 0, [0, 0], threshold)
+        assert kept.tolist() == expected
 
 
 def test_equations_that_define_a_state_get_no_candidates():
@@ -72,7 +87,7 @@ def test_equations_that_define_a_state_get_no_candidates():
 def test_terms_go_into_the_right_equation_whatever_follows_it():
     text = "x' = v  # a definition\nv' = -1.5*x  # known\nobserve x"
     changed = with_terms(text, System.parse(text), [(1, "0.5*v"), (1, "-2*x*x")])
-    assert changed == "x' = v  # a definition\nv' = 0.5*v - 2*x*x +  -1.5*x  # known\nobserve x"
+    assert changed == "x' = v  # a definition\nv' = 0.5*v - 2*x*x - 1.5*x  # known\nobserve x"
     System.parse(changed)
 
 

@@ -93,6 +93,16 @@ def test_a_step_that_is_not_finite_is_skipped_and_counted():
     np.testing.assert_allclose(whole.params["w"], TRUE, atol=1e-3)
 
 
+def test_a_training_without_a_single_step_is_an_error():
+    """Else an untrained model would look like a trained one."""
+    task = least_squares_task()
+    spoiled = replace(task, loss=lambda *arguments: task.loss(*arguments) * jnp.nan)
+    with pytest.raises(RunError, match="no training step could be taken"):
+        train(spoiled, settings(epochs=2), seed=0)
+    kept = train(replace(spoiled, start_counts=True), settings(epochs=2), seed=0)
+    assert kept.progress.skipped == kept.progress.step
+
+
 def test_never_finite_is_an_error():
     task = least_squares_task()
     hopeless = Task(task.params, task.loss, task.batches, 4, lambda params: float("nan"))

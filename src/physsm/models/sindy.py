@@ -114,10 +114,12 @@ def with_terms(text: str, system: System, terms: Sequence[tuple[int, str]]) -> s
     for state, name in enumerate(system.states):
         added = [term for where, term in terms if where == state]
         if added:
-            pattern = re.compile(rf"^(\s*{re.escape(name)}\s*'\s*=)", re.MULTILINE)
+            equation = rf"^([ \t]*{re.escape(name)}\s*'\s*=)[ \t]*(-?)[ \t]*"
+            found = re.search(equation, text, re.MULTILINE)
+            assert found is not None
             joined = " + ".join(added).replace("+ -", "- ")
-            text, number = pattern.subn(rf"\1 {joined} + ", text, count=1)
-            assert number == 1
+            start = f"{found[1]} {joined} {found[2] or '+'} "
+            text = text[: found.start()] + start + text[found.end() :]
     return text
 
 
