@@ -28,7 +28,7 @@ def test_physics_texts_compile(page):
 def test_the_tables_of_benchmarks_are_what_the_results_say(path):
     page = path.read_text(encoding="utf-8")
     assert with_tables(page) == page, "run scripts/benchmarks"
-    assert page.count("### ") > 4
+    assert page.count("### ") > 2
 
 
 def test_readme_code_runs(tmp_path, monkeypatch):

@@ -19,9 +19,12 @@ SETTINGS = {
     "horizon": 4,
     "stride": 2,
     "samples": 2,
-    "training": {"steps": 120, "batch_size": 64, "validations": 4},
+    "training": {"steps": 100, "batch_size": 64, "validations": 4},
 }
-OWN = {"contiformer": {"width": 16, "training": {"steps": 400, "batch_size": 16}}}
+OWN = {
+    "contiformer": {"width": 16, "training": {"steps": 400, "batch_size": 16}},
+    "ode2vae": {"latent": 4, "training": {"batch_size": 32}},
+}
 
 
 @cache

@@ -51,12 +51,11 @@ def _lines(label: str, console: Console) -> Callable[[Standing], None]:
         tenth = 10 * now.step // max(now.steps, 1)
         if not now.seconds:
             _print(console, f"{label}: compiling")
-        elif now.step == now.steps:
-            _print(console, f"{label} {now.step}/{now.steps}  {_state(now)}  {_AFTERWARDS}")
         elif tenth > said:
             said = tenth
-            left = (now.seconds - now.compile_seconds) / now.step * (now.steps - now.step)
-            _print(console, f"{label} {now.step}/{now.steps}  {_state(now)}  {left:.0f} s left")
+            seconds = (now.seconds - now.compile_seconds) / now.step * (now.steps - now.step)
+            then = f"{seconds:.0f} s left" if now.step < now.steps else _AFTERWARDS
+            _print(console, f"{label} {now.step}/{now.steps}  {_state(now)}  {then}")
 
     return report
 

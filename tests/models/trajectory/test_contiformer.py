@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from physsm.data.window import Sizes, gather, whole_series
@@ -26,6 +26,7 @@ def test_chunked_equals_unchunked(chunk):
     np.testing.assert_allclose(path(chunk), path(100), atol=1e-12)
 
 
+@settings(max_examples=25)
 @given(st.integers(1, 120), st.integers(0, 60), st.integers(2, 40))
 def test_keys_are_evenly_chosen_of_the_rows_that_are_there(rows, padding, most):
     """However many rows stand before a series, the same of its own are attended to."""
