@@ -1,6 +1,7 @@
 """Strict arrays in all tests: shapes checked at run time, no silent promotion or broadcasting."""
 
 import os
+import re
 from pathlib import Path
 
 # Set before JAX is imported. Tests compile many programs and run each for milliseconds: without
@@ -15,6 +16,7 @@ import jaxtyping
 import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
+from xdist.scheduler import LoadScopeScheduling
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -28,6 +30,29 @@ install_import_hook("physsm", "beartype.beartype")
 
 settings.register_profile("physsm", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("physsm")
+
+
+class PiecesOfWork(LoadScopeScheduling):
+    """What one process tests: a file, and with it what was fitted there; of a contract, a name."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return piece_of_work(nodeid)
+
+
+def piece_of_work(nodeid: str) -> str:
+    file, _, test = nodeid.partition("::")
+    is_of_one_name = "contracts" in file and test.endswith("]")
+    return f"{file} {re.split('[[-]', test)[-1]}" if is_of_one_name else file
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return PiecesOfWork(config, log)
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """Each compiled program is some memory maps; a process that has too many of them crashes."""
+    if nextitem is None or piece_of_work(item.nodeid) != piece_of_work(nextitem.nodeid):
+        jax.clear_caches()
 
 
 @pytest.fixture
