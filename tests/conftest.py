@@ -41,10 +41,11 @@ class PiecesOfWork(LoadScopeScheduling):
 
 def piece_of_work(nodeid: str) -> str:
     file, _, test = nodeid.partition("::")
-    is_of_one_name = "contracts" in file and test.endswith("]")
-    return f"{file} {re.split('[[-]', test)[-1]}" if is_of_one_name else file
+    of_a_name = re.search(r"([^[-]+)\]$", test) if "contracts" in file else None
+    return f"{file} {of_a_name[1]}" if of_a_name else file
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     return PiecesOfWork(config, log)
 

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from physsm import System
 from physsm._values import Panel, Series
-from physsm.data.window import gather, whole_series
+from physsm.data.window import Windows, gather, whole_series
 from physsm.models._calibration import uncalibrated
 from physsm.models._stored import Interface
+from physsm.models._trajectory.compute import answer, spread_of_answers
 from physsm.models._trajectory.objective import _as_far_as, objective, reconstruction
+from physsm.models._trajectory.on_windows import Future, OnWindows, Wanted
 from physsm.models._trajectory.tiles import tiles_of
 from physsm.models._trajectory.values import Path, as_window
 from physsm.models.goku import FittedGoku, Goku
@@ -136,6 +138,38 @@ def test_a_curriculum_counts_from_the_first_row_of_a_series():
     window = _as_far_as(as_window(batch, 10, found.dtype), 0.25)
     counted = np.asarray(window.weight)[..., 0].sum(0)
     np.testing.assert_array_equal(counted, [4, 3])  # rows 0 to 0.25 of 15, and of 8
+
+
+def test_draws_of_very_many_windows_are_made_in_small_blocks():
+    """Each draw is a whole path: of a large block, all draws together would fill the memory."""
+    panel = pendulums(2, 15, 0)
+    asked, sizes = OnWindows(network("latent_ode", panel), 10), {}
+    number = 600
+    index = np.zeros(number, int)
+    windows = Windows(index, index, index + 10, index + 10)
+    no_controls = np.zeros((3, number, 0))
+    future = Future(np.ones((3, number)), no_controls)
+    wanted = Wanted(np.tile(np.array([[0.5], [1.0], [2.0]]), (1, number)), no_controls)
+
+    def run(program, block, **_):
+        sizes.setdefault(program, set()).add(block.times.shape[1])
+        channels = np.zeros((*block.times.shape, 2))
+        reached, unknowns = channels[..., 0] == 0, channels[0][:, :0]
+        return (
+            (channels, unknowns)
+            if program is spread_of_answers
+            else (
+                channels,
+                channels,
+                reached,
+                unknowns,
+            )
+        )
+
+    asked._run = run
+    found, spread = asked.ask(panel, windows, future, wanted, wants_spread=True)
+    assert found.channels.shape == spread.shape == (3, number, 2)
+    assert sizes == {answer: {256}, spread_of_answers: {32}}
 
 
 @settings(max_examples=60)

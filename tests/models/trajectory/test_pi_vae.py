@@ -9,7 +9,7 @@ import pytest
 
 from physsm.data.window import gather, whole_series
 from physsm.models._trajectory.values import as_window
-from physsm.models.pi_vae import Four, inconsistency
+from physsm.models.pi_vae import Four, PhysicsVAENetwork, inconsistency
 from tests.models.trajectory.make import PENDULUM, network, pendulums
 
 WEIGHT = jnp.ones((4, 3, 2))
@@ -108,3 +108,27 @@ def test_augmentation_is_the_distance_of_drawn_and_inferred_unknowns():
     distance = jax.jit(lambda key: found.augmentation(window, starts, key))
     draws = [float(distance(jr.key(seed))) for seed in range(20)]
     assert np.mean(draws) == pytest.approx(1, abs=0.25)
+
+
+def test_windows_whose_physics_runs_away_alone_say_nothing():
+    found = pi_vae(physics=PENDULUM.replace("theta' = omega", "theta' = omega + 9*(1 + theta**2)"))
+    window, inferred, starts, path = followed(found)
+    held = path._replace(z=jnp.ones_like(path.z), is_reached=jnp.ones_like(path.is_reached))
+    assert not found.four(starts, held, window.course)[1].any()
+    assert float(found.penalty(window, inferred, starts, held, None)) == 0
+    slope = eqx.filter_grad(lambda n: n.penalty(window, inferred, starts, held, None))(found)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope))
+
+
+def test_unknowns_are_not_drawn_with_the_key_of_the_starts(monkeypatch):
+    keys = []
+    monkeypatch.setattr(
+        PhysicsVAENetwork,
+        "augmentation",
+        lambda self, window, start, key: keys.append(key) or jnp.zeros(()),
+    )
+    found = pi_vae()
+    window, inferred, starts, path = followed(found)
+    found.penalty(window, inferred, starts, path, jr.key(5))
+    assert len(keys) == 1
+    assert (jr.key_data(keys[0]) != jr.key_data(jr.key(5))).any()
