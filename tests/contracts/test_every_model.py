@@ -7,7 +7,7 @@ cells, in series of different lengths; a model with physics is given the equatio
 
 import json
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import polars as pl
@@ -50,7 +50,7 @@ def training() -> tuple[Panel, Panel]:
     return toy_panel(1, TRAIN), toy_panel(2, HELD_OUT)
 
 
-@cache
+@lru_cache(maxsize=1)  # a process tests one model after the other: see tests/conftest.py
 def fitted_model(name: str) -> AbstractFitted:
     train, validation = training()
     return forecaster(name).fit(train, validation, seed=3)

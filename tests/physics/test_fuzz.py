@@ -44,7 +44,7 @@ def is_slow(text: str) -> bool:
 
 @pytest.mark.timeout(400)
 @pytest.mark.usefixtures("without_type_checks")  # they take time, too
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_mutated_texts_end_in_a_system_or_an_error(seed):
     outcome(EVERYTHING)
     systems = errors = 0
@@ -124,7 +124,7 @@ KINDS = st.sampled_from(["", "unknown ?a, ?b constant", "unknown ?a per series",
 
 
 @given(SIDES, SIDES, SIDES, KINDS)
-@settings(max_examples=600)
+@settings(max_examples=250)
 def test_any_algebra_ends_in_a_system_or_an_error(first, second, third, kinds):
     head = "control u\nconstant k = 1.5\n"
     use = "\nw' = ?a*x + ?b*y" if kinds else ""
