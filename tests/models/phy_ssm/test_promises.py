@@ -38,38 +38,55 @@ def cut(series, boundary, channels):
     return panel, query, np.stack([s.values[boundary:] for s in series])
 
 
-def test_known_physics_needs_no_training():
+def swings():
+    """Histories of pendulums, and what comes after them."""
     starts = np.random.default_rng(1).uniform(-1, 1, (6, 2))
     series = simulate(lambda t, y: [y[1], -6 * np.sin(y[0]) - 0.2 * y[1]], starts, 0.05, 80)
-    panel, query, truth = cut(series, 40, ["theta", "omega"])
-    settings = small_panel_settings(steps=1)
-    fitted = PhySSM(System.parse(PENDULUM), **settings).fit(panel, seed=0)
-    forecast = fitted.forecast(panel, times=query, coverage=None)
+    return cut(series, 40, ["theta", "omega"])
+
+
+def oscillators():
+    starts = np.random.default_rng(1).uniform(-1, 1, (6, 2))
+    return simulate(lambda t, y: [y[1], -3 * y[0] - 0.2 * y[1]], starts, 0.1, 60)
+
+
+@pytest.fixture(scope="module")
+def untrained():
+    """Pendulums that are known, fitted by a single step."""
+    return PhySSM(System.parse(PENDULUM), **small_panel_settings(steps=1)).fit(swings()[0], seed=0)
+
+
+@pytest.fixture(scope="module")
+def oscillator():
+    """Fitted to oscillators of one unknown stiffness."""
+    panel = Panel.from_series(oscillators(), ["x", "v"])
+    return PhySSM(System.parse(RATE), **small_panel_settings(steps=150)).fit(panel, seed=0)
+
+
+def test_known_physics_needs_no_training(untrained):
+    panel, query, truth = swings()
+    forecast = untrained.forecast(panel, times=query, coverage=None)
     error = np.sqrt(np.mean((forecast.mean - truth) ** 2, axis=(0, 1))) / truth.std((0, 1))
     assert np.all(error < 0.03), error
     assert forecast.unknowns is not None
     assert forecast.unknowns.shape[-1] == 0
 
 
-def test_one_unknown_constant_is_recovered_from_clean_data():
-    starts = np.random.default_rng(1).uniform(-1, 1, (6, 2))
-    series = simulate(lambda t, y: [y[1], -3 * y[0] - 0.2 * y[1]], starts, 0.1, 60)
-    panel = Panel.from_series(series, ["x", "v"])
-    settings = small_panel_settings(steps=150)
-    fitted = PhySSM(System.parse(RATE), **settings).fit(panel, seed=0)
-    found = fitted.unknowns(panel).mean[0, -1, 0]
+def test_one_unknown_constant_is_recovered_from_clean_data(oscillator):
+    found = oscillator.unknowns(Panel.from_series(oscillators(), ["x", "v"])).mean[0, -1, 0]
     assert abs(found / 3 - 1) < 0.02
 
 
 @pytest.mark.parametrize("assimilate", [True, False])
-def test_a_stream_forecasts_like_the_batch(assimilate):
-    starts = np.random.default_rng(1).uniform(-1, 1, (6, 2))
-    series = simulate(lambda t, y: [y[1], -3 * y[0] - 0.2 * y[1]], starts, 0.1, 60)
+def test_a_stream_forecasts_like_the_batch(oscillator, assimilate):
+    series = oscillators()
     for s in series:
         s.values[np.random.default_rng(2).random(s.values.shape) < 0.3] = np.nan
     panel, query, _ = cut(series, 40, ["x", "v"])
-    settings = {**small_panel_settings(steps=5), "assimilate": assimilate}
-    fitted = PhySSM(System.parse(RATE), **settings).fit(panel, seed=0)
+    fitted = oscillator
+    if not assimilate:
+        settings = {**small_panel_settings(steps=5), "assimilate": False}
+        fitted = PhySSM(System.parse(RATE), **settings).fit(panel, seed=0)
     batch = fitted.forecast(panel, times=query, coverage=None)
     stream, one = fitted.start(), panel[2]
     for t, x in zip(one.times, one.values, strict=True):
@@ -99,9 +116,6 @@ def test_a_run_away_forecast_says_which_state_and_when():
     assert "by x (unknown terms in its equation: more)" in forecast.warnings[0]
 
 
-def test_a_time_beyond_all_steps_is_refused():
-    series = simulate(lambda t, y: [-y[0]], np.ones((6, 1)), 0.1, 40)
-    panel = Panel.from_series(series, ["x"])
-    fitted = PhySSM(System.parse("x' = -x\nobserve x"), **small_panel_settings(steps=1)).fit(panel)
+def test_a_time_beyond_all_steps_is_refused(untrained):
     with pytest.raises(DataError, match="steps of the model after the history"):
-        fitted.forecast(panel, times=[1e12], coverage=None)
+        untrained.forecast(swings()[0], times=[1e12], coverage=None)
