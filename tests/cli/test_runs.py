@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from unittest.mock import patch
 
+import jax
 import numpy as np
 import polars as pl
 import pytest
@@ -82,6 +83,7 @@ class Desk:
         """In this process, which is faster: an error that is no message would come through."""
         says = io.StringIO()
         with (
+            jax.enable_x64(False),
             contextlib.chdir(self.folder),
             patch.object(sys, "argv", ["physsm", *arguments]),
             contextlib.redirect_stdout(io.StringIO()),
