@@ -140,7 +140,7 @@ def test_a_curriculum_counts_from_the_first_row_of_a_series():
     np.testing.assert_array_equal(counted, [4, 3])  # rows 0 to 0.25 of 15, and of 8
 
 
-def test_draws_of_very_many_windows_are_made_in_small_blocks():
+def test_draws_of_very_many_windows_are_made_in_small_blocks(monkeypatch):
     """Each draw is a whole path: of a large block, all draws together would fill the memory."""
     panel = pendulums(2, 15, 0)
     asked, sizes = OnWindows(network("latent_ode", panel), 10), {}
@@ -166,8 +166,9 @@ def test_draws_of_very_many_windows_are_made_in_small_blocks():
             )
         )
 
-    asked._run = run
+    monkeypatch.setattr(asked, "_run", run)
     found, spread = asked.ask(panel, windows, future, wanted, wants_spread=True)
+    assert spread is not None
     assert found.channels.shape == spread.shape == (3, number, 2)
     assert sizes == {answer: {256}, spread_of_answers: {32}}
 
