@@ -42,6 +42,7 @@ class PiecesOfWork(LoadScopeScheduling):
 
 
 def piece_of_work(nodeid: str) -> str:
+    """Of a contract, the name comes last: `test_forecasts[50.0-7-s5]` is a test of `s5`."""
     file, _, test = nodeid.partition("::")
     of_a_name = re.search(r"([^[-]+)\]$", test) if "contracts" in file else None
     return f"{file} {of_a_name[1]}" if of_a_name else file

@@ -154,17 +154,10 @@ def test_draws_of_very_many_windows_are_made_in_small_blocks(monkeypatch):
     def run(program, block, **_):
         sizes.setdefault(program, set()).add(block.times.shape[1])
         channels = np.zeros((*block.times.shape, 2))
-        reached, unknowns = channels[..., 0] == 0, channels[0][:, :0]
-        return (
-            (channels, unknowns)
-            if program is spread_of_answers
-            else (
-                channels,
-                channels,
-                reached,
-                unknowns,
-            )
-        )
+        unknowns = channels[0, :, :0]
+        if program is spread_of_answers:
+            return channels, unknowns
+        return channels, channels, channels[..., 0] == 0, unknowns
 
     monkeypatch.setattr(asked, "_run", run)
     found, spread = asked.ask(panel, windows, future, wanted, wants_spread=True)
