@@ -1,5 +1,6 @@
 """Strict arrays in all tests: shapes checked at run time, no silent promotion or broadcasting."""
 
+import gc
 import os
 import re
 from pathlib import Path
@@ -19,6 +20,9 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 from xdist.scheduler import LoadScopeScheduling
+
+# Tracing makes millions of objects, of which hardly any is garbage: look for it less often.
+gc.set_threshold(50_000, 50, 50)
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -57,6 +61,7 @@ def pytest_runtest_teardown(item, nextitem):
     """Each compiled program is some memory maps; a process that has too many of them crashes."""
     if nextitem is None or piece_of_work(item.nodeid) != piece_of_work(nextitem.nodeid):
         jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture

@@ -19,11 +19,11 @@ SETTINGS = {
     "horizon": 4,
     "stride": 2,
     "samples": 2,
-    "training": {"steps": 100, "batch_size": 64, "validations": 4},
+    "training": {"steps": 100, "batch_size": 16, "validations": 4},
 }
 OWN = {
-    "contiformer": {"width": 16, "training": {"steps": 400, "batch_size": 16}},
-    "ode2vae": {"latent": 4, "training": {"batch_size": 32}},
+    "contiformer": {"width": 16, "training": {"steps": 400}},
+    "ode2vae": {"latent": 4},
 }
 
 
