@@ -57,6 +57,16 @@ def pytest_xdist_make_scheduler(config, log):
     return PiecesOfWork(config, log)
 
 
+def pytest_collection_modifyitems(items):
+    """The examples of the documentation take long: not last, when other processes are done."""
+    items.sort(key=lambda item: item.path.name != "test_docs.py")
+
+
+def pytest_collection_finish():
+    """What all modules hold is no garbage; to look through it takes half a second each time."""
+    gc.freeze()
+
+
 def pytest_runtest_teardown(item, nextitem):
     """Each compiled program is some memory maps; a process that has too many of them crashes."""
     if nextitem is None or piece_of_work(item.nodeid) != piece_of_work(nextitem.nodeid):
