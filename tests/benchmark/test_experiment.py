@@ -69,7 +69,7 @@ def test_some_rows_can_be_chosen(table):
     [
         ("title = ", "is no TOML"),
         ('title = "x"', "data: Field required"),
-        (TEXT.replace("pendulum:states", "pendulum", 1), "data.0.name"),
+        (TEXT.replace("pendulum:states", "mine.csv", 1), r"data\.0\.name.*evaluate"),
         (TEXT.replace("[[row]]\nmodel", "[[row]]\nmodle", 1), "row.0"),
         (TEXT + '[[row]]\nmodel = "line"\n', "two rows called 'line'"),
         (

@@ -31,7 +31,7 @@ def test_a_truncated_file_is_named(tmp_path: Path, share):
     text = json.dumps(sample_contents())
     path = tmp_path / "evaluation.json"
     path.write_text(text[: int(share * len(text))])
-    with pytest.raises(RunError, match="cut short; run `physsm evaluate` again") as caught:
+    with pytest.raises(RunError, match="cut short; fit again into another folder") as caught:
         read_contents(path)
     assert str(path) in str(caught.value)
 

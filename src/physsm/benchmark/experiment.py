@@ -31,6 +31,7 @@ A unit of work is one cell of it with a seed and a budget.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from importlib import resources
@@ -43,6 +44,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
@@ -61,9 +63,19 @@ class Column(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = Field(pattern=r"^\w+:\w+$")
+    name: str
     settings: dict[str, Any] = {}
     test_windows: int | None = Field(default=None, ge=1)
+
+    @field_validator("name")
+    @classmethod
+    def _names_a_protocol(cls, name: str) -> str:
+        if re.fullmatch(r"\w+:\w+", name) is None:
+            raise ValueError(
+                f"{name!r} is no data set with a protocol, such as covid:strict (all: physsm data "
+                "list); for a table of your own, fit each model and score it with physsm evaluate"
+            )
+        return name
 
     @property
     def dataset(self) -> str:

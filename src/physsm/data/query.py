@@ -66,7 +66,7 @@ def horizon_query(
         if history.control_names:
             raise DataError(
                 f"the future of the controls is not known: {', '.join(history.control_names)}",
-                hint="give a table with future times and controls (--times) instead of a horizon",
+                hint="give future times with controls (--times), or in Python also controls=",
             )
         controls = np.empty(shape)
     if controls.shape != shape:

@@ -149,7 +149,8 @@ def read_contents(path: Path) -> Contents:
         raise RunError(f"{path}: the file cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise RunError(
-            f"{path}: the file is no valid JSON, perhaps cut short; run `physsm evaluate` again"
+            f"{path}: the file is no valid JSON, perhaps cut short; fit again into another folder "
+            "for a report, or score the run on a table with `physsm evaluate`"
         ) from error
     return check_contents(content, str(path))
 
