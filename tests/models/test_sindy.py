@@ -8,7 +8,7 @@ from physsm import System
 from physsm._errors import ConfigError
 from physsm._values import Panel, Series
 from physsm.models._states import find_columns
-from physsm.models.sindy import Regression, SINDy, candidates, sparse, with_terms
+from physsm.models.sindy import Regression, SINDy, candidates, free_names, sparse, with_terms
 
 # A Duffing oscillator with friction, of which the text knows only the linear spring.
 KNOWN = "x' = v\nv' = -1.5*x\nobserve x, v\n"
@@ -48,6 +48,26 @@ def test_missing_terms_are_found_with_their_coefficients(noise):
     assert found["v"] == pytest.approx(-0.3, rel=0.05)
     assert "- 1.5*x" in fitted.system.text
     assert all(term in fitted.remarks()[0] for term in fitted.terms)
+
+
+def test_names_of_candidates_are_not_those_of_the_text():
+    text = KNOWN.replace("-1.5*x", "-?sindy_0*x - ?sindy__1*v")
+    assert free_names(System.parse(KNOWN), 2) == ["sindy_0", "sindy_1"]
+    for name in free_names(System.parse(text), 2):
+        assert f"?{name}" not in text
+
+
+def test_too_many_candidates_are_refused_with_their_number():
+    states = "abcdefghijkl"
+    text = "".join(f"{state}' = 0\n" for state in states) + f"observe {', '.join(states)}\n"
+    rng = np.random.default_rng(0)
+    series = [
+        Series(str(i), np.arange(30.0), rng.normal(size=(30, 12)), np.zeros((30, 0)))
+        for i in range(4)
+    ]
+    model = SINDy.create(System.parse(text), {"degree": 4})
+    with pytest.raises(ConfigError, match=r"degree = 4 .* candidates .* lower degree"):
+        model.fit(Panel.from_series(series, list(states)))
 
 
 def test_nothing_is_added_to_equations_that_are_whole():

@@ -323,9 +323,8 @@ def read_config(kind: type[BaseModel], settings: Mapping[str, Any], model: str) 
             known = _setting_names(kind, first["loc"][:-1])
             hint = did_you_mean(place.split(".")[-1], known) or f"there are {', '.join(known)}"
             raise ConfigError(f"{model} has no setting {place}: {hint}") from None
-        raise ConfigError(
-            f"the setting {place} of {model} is {first['input']!r}: {first['msg']}"
-        ) from None
+        what = f"the setting {place} of {model} is" if place else f"the settings of {model} are"
+        raise ConfigError(f"{what} {first['input']!r}: {first['msg']}") from None
 
 
 def _setting_names(kind: type[BaseModel], inside: Sequence[int | str]) -> list[str]:

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from pydantic import BaseModel, Field
 
-from physsm._errors import ConfigError, PhyssmError
+from physsm._errors import ConfigError, PhysicsError, PhyssmError
 from physsm._values import Panel
 from physsm.models._base import AbstractFitted
 from physsm.models._classical import (
@@ -266,6 +266,14 @@ class SINDy(ClassicalForecaster):
         return FittedSINDy(**same, terms=named)
 
 
+def free_names(system: System, number: int) -> list[str]:
+    """Names for coefficients of candidates, which the text does not use."""
+    stem = "sindy"
+    while stem in system.text:
+        stem += "_"
+    return [f"{stem}_{k}" for k in range(number)]
+
+
 def _proposals(
     system: System, train: Panel, columns: Columns, config: Config
 ) -> list[list[tuple[int, str]]]:
@@ -273,13 +281,21 @@ def _proposals(
     usual = common_fields(train)["usual"]
     learned, states = learn_states(system, train, columns, usual.mean, usual.scale)
     proposed = candidates(system, columns, config.degree)
-    marked = [(state, f"?sindy_{k}*{term}") for k, (state, term) in enumerate(proposed)]
-    names = ", ".join(f"?sindy_{k}" for k in range(len(proposed)))
-    text = with_terms(system.text, system, marked) + f"\nunknown {names} constant\n"
-    larger = System.parse(text)
+    names = free_names(system, len(proposed))
+    marked = [
+        (state, f"?{name}*{term}") for name, (state, term) in zip(names, proposed, strict=True)
+    ]
+    constants = "".join(f"unknown ?{name} constant\n" for name in names)
+    try:
+        larger = System.parse(with_terms(system.text, system, marked) + "\n" + constants)
+    except PhysicsError as error:
+        raise ConfigError(
+            f"with degree = {config.degree} sindy has {len(proposed)} candidates for a term, "
+            "too many for one system: set a lower degree"
+        ) from error
     # With_terms puts candidates before the terms of the text: bring the text's unknowns first.
     order = {unknown.name: k for k, unknown in enumerate(larger.unknowns)}
-    new = [order[f"sindy_{k}"] for k in range(len(proposed))]
+    new = [order[name] for name in names]
     old = [k for k in range(len(larger.unknowns)) if k not in set(new)]
     found = regression(larger, train, columns, states, learned.scale, config.span)
     found = found._replace(factors=found.factors[..., [*old, *new]])

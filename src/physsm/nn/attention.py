@@ -104,7 +104,8 @@ class ContinuousAttention(eqx.Module):
     """Several heads of attention to rows, asked at any time.
 
     `flow_*` are the equations of keys and values, k' = tanh(W k + c t) times a gain that starts
-    at zero: before training nothing moves, and this is plain attention.
+    at zero: before training nothing moves, and this is plain attention, but that the query of a
+    score is the mean of that at the time and that at the row.
     """
 
     W_query: Float[Array, "width width"]

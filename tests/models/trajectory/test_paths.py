@@ -14,11 +14,12 @@ from physsm._values import Panel, Series
 from physsm.data.window import Windows, gather, whole_series
 from physsm.models._calibration import uncalibrated
 from physsm.models._stored import Interface
-from physsm.models._trajectory.compute import answer, spread_of_answers
+from physsm.models._trajectory import compute
+from physsm.models._trajectory.compute import Asked, answer, spread_of_answers
 from physsm.models._trajectory.objective import _as_far_as, objective, reconstruction
 from physsm.models._trajectory.on_windows import Future, OnWindows, Wanted
 from physsm.models._trajectory.tiles import tiles_of
-from physsm.models._trajectory.values import Path, as_window
+from physsm.models._trajectory.values import Course, Path, as_window, elapsed
 from physsm.models.goku import FittedGoku, Goku
 from physsm.nn.gaussian import Gaussian
 from tests.models.trajectory.make import SIZES, fitted, network, pendulums
@@ -164,6 +165,29 @@ def test_draws_of_very_many_windows_are_made_in_small_blocks(monkeypatch):
     assert spread is not None
     assert found.channels.shape == spread.shape == (3, number, 2)
     assert sizes == {answer: {256}, spread_of_answers: {32}}
+
+
+@pytest.mark.parametrize("at_once", [1, 2 * 12, 2**21])
+def test_draws_of_a_long_future_are_made_a_few_at_a_time(monkeypatch, at_once):
+    """One, two or all eight, by what the memory allows; the spread is that of single draws."""
+    panel = pendulums(3, 15, 0)
+    found = network("latent_ode", panel)
+    rows = as_window(batch_of(found, panel), 10, found.dtype).rows
+    times = jnp.asarray(np.linspace(0.5, 6.0, 4), found.dtype)[:, None] + jnp.zeros((1, 3))
+    none = jnp.zeros((4, 3, 0), found.dtype)
+    asked = Asked(rows, jnp.ones((4, 3), found.dtype), none, times.astype(found.dtype), none)
+    monkeypatch.setattr(compute, "_AT_ONCE", at_once)
+    channels, unknowns = eqx.filter_jit(lambda: spread_of_answers(found, asked, 8))()
+
+    def one_draw(key):
+        starts = jax.vmap(lambda one: found.draw(one, key))(found.infer(rows))
+        course = Course(elapsed(jnp.concatenate([rows.gaps, asked.gaps])), none[:0])
+        return found.decode(found.paths(starts, asked.times, course).z, none)
+
+    draws = [eqx.filter_jit(one_draw)(key) for key in jr.split(jr.key(0), 8)]
+    low, high = np.quantile(np.stack(draws), [0.1587, 0.8413], axis=0)
+    np.testing.assert_allclose(channels, (high - low) / 2, rtol=1e-4, atol=1e-6)
+    assert unknowns.shape == (3, 0)
 
 
 @settings(max_examples=60)

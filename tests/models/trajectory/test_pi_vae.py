@@ -10,6 +10,7 @@ import pytest
 from physsm.data.window import gather, whole_series
 from physsm.models._trajectory.values import as_window
 from physsm.models.pi_vae import Four, PhysicsVAENetwork, inconsistency
+from physsm.nn.gaussian import Gaussian
 from tests.models.trajectory.make import PENDULUM, network, pendulums
 
 WEIGHT = jnp.ones((4, 3, 2))
@@ -108,6 +109,27 @@ def test_augmentation_is_the_distance_of_drawn_and_inferred_unknowns():
     distance = jax.jit(lambda key: found.augmentation(window, starts, key))
     draws = [float(distance(jr.key(seed))) for seed in range(20)]
     assert np.mean(draws) == pytest.approx(1, abs=0.25)
+
+
+def test_augmentation_vanishes_where_all_that_is_drawn_is_inferred():
+    """An encoder that knows the unknowns of the simulation, and one that is off by a half."""
+    found = pi_vae(physics=with_kinds("friction", "stiffness"))
+    window, _, starts, _ = followed(found)
+    key = jr.key(3)
+    drawn = jr.uniform(key, starts.terms.shape, found.dtype, -(3**0.5), 3**0.5)
+
+    class Oracle(eqx.Module):
+        off: float
+
+        def __call__(self, rows):
+            return Gaussian(drawn + self.off, jnp.ones_like(drawn))
+
+    def distance(off: float) -> float:
+        knowing = eqx.tree_at(lambda n: n.parameter_encoder, found, Oracle(off))
+        return float(knowing.augmentation(window, starts, key))
+
+    assert distance(0.0) == 0
+    assert distance(0.5) == pytest.approx(0.25)
 
 
 def test_windows_whose_physics_runs_away_alone_say_nothing():

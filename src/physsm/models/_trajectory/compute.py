@@ -15,6 +15,8 @@ from physsm.models._latent.spread import spread_of
 from physsm.models._trajectory.network import Trajectory
 from physsm.models._trajectory.values import Course, elapsed
 
+_AT_ONCE = 2**21  # draws at times of windows that are followed at once: bounds the memory
+
 
 class Asked(NamedTuple):
     """Windows and what is asked of them: their rows, gaps before and controls at the rows after
@@ -61,8 +63,19 @@ def spread_of_answers(
         channels = network.decode(path.z, asked.controls_then)
         return channels, jax.vmap(network.unknowns)(starts)
 
-    channels, unknowns = jax.vmap(one_draw)(jr.split(jr.key(0), samples))
+    keys = jr.split(jr.key(0), samples).reshape(-1, _together(samples, asked.times.size))
+    if len(keys) == 1:  # a loop would run on one core
+        channels, unknowns = jax.vmap(one_draw)(keys[0])
+    else:
+        parts = jax.lax.map(jax.vmap(one_draw), keys)
+        channels, unknowns = (part.reshape(samples, *part.shape[2:]) for part in parts)
     return spread_of(channels), spread_of(unknowns)
+
+
+def _together(samples: int, times: int) -> int:
+    """Draws to be followed at once: a divisor of all."""
+    fitting = (n for n in range(1, samples + 1) if samples % n == 0 and n * times <= _AT_ONCE)
+    return max(fitting, default=1)
 
 
 def _course(asked: Asked) -> Course:
