@@ -77,7 +77,7 @@ def _network(rows: int):
     from physsm import Panel, System
     from physsm._values import Series
     from physsm.data.window import gather, whole_series
-    from physsm.models._latent.plan import data_plan, physics_plan
+    from physsm.models._network.scales import data_plan, physics_plan
     from physsm.models.phy_ssm.config import Config, preset_settings
     from physsm.models.phy_ssm.network import Network
 
@@ -165,8 +165,8 @@ def _matmul_speed() -> float:
 def _fitted():
     from physsm import System
     from physsm.data.window import Sizes
-    from physsm.models._calibration import uncalibrated
-    from physsm.models._stored import Interface
+    from physsm.models._intervals import uncalibrated
+    from physsm.models._files import Interface
     from physsm.models.phy_ssm.fitted import FittedLatent
 
     network, _, context, panel = _network(CONTEXT + HORIZON)

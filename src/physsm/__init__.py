@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from physsm.data.arrays import panel_from_arrays as panel_from_arrays
     from physsm.data.table import read_table as read_table
     from physsm.data.table import to_panel as to_panel
-    from physsm.models._store import load as load
+    from physsm.models._base import load as load
     from physsm.models.phy_ssm.forecaster import PhySSM as PhySSM
     from physsm.physics.system import System as System
 
@@ -35,7 +35,7 @@ _HOMES = {
     "PhyssmError": "physsm._errors",
     "RunError": "physsm._errors",
     "System": "physsm.physics.system",
-    "load": "physsm.models._store",
+    "load": "physsm.models._base",
     "panel_from_arrays": "physsm.data.arrays",
     "read_table": "physsm.data.table",
     "to_panel": "physsm.data.table",

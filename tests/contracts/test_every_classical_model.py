@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from physsm._registry import names_in
-from physsm.models._classical import ClassicalForecaster
+from physsm.models._baseline.forecaster import BaselineForecaster
 from tests.contracts.test_every_model import cut, fitted_model, forecast, model_class, whole
 
-NAMES = [name for name in names_in("models") if issubclass(model_class(name), ClassicalForecaster)]
+NAMES = [name for name in names_in("models") if issubclass(model_class(name), BaselineForecaster)]
 
 
 @pytest.mark.parametrize("row", [1, 2, 9, 21])

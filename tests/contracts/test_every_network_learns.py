@@ -11,7 +11,7 @@ from physsm import System
 from physsm._arguments import merged
 from physsm._registry import find, names_in
 from physsm._values import Panel
-from physsm.models._latent.fitted import FittedNetwork
+from physsm.models._network.fitted import FittedNetwork
 from tests.models.trajectory.make import PENDULUM, pendulums
 
 NETWORKS = [name for name in names_in("models") if find("models", name, "MODEL").trains]

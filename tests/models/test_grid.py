@@ -3,9 +3,9 @@
 import numpy as np
 
 from physsm._values import Panel, Series
-from physsm.models._classical import Usual
-from physsm.models._grid import known_lags, look_ahead, look_back
-from physsm.models._past import Origins, next_rows
+from physsm.models._baseline.forecaster import Usual
+from physsm.models._baseline.lag_grid import known_lags, look_ahead, look_back
+from physsm.models._baseline.origins import Origins, next_rows
 
 PLAIN = Usual(np.zeros(1), np.ones(1))
 

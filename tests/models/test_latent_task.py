@@ -4,7 +4,7 @@ import numpy as np
 
 from physsm._values import Panel, Series
 from physsm.data.window import windows
-from physsm.models._latent.task import _without_breaks
+from physsm.models._network.training import _without_breaks
 
 
 def panel_with_a_break(at: int) -> Panel:

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from physsm import System
 from physsm._errors import ConfigError, DataError
 from physsm._values import Panel, Series
-from physsm.models._shooting import Range, solve
+from physsm.models._baseline.trajectory_fit import Range, solve
 from physsm.models._steps import steps_between
 from physsm.models.least_squares import MODEL
 from tests.models.toy import STIFFNESS, toy_panel

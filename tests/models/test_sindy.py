@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 from physsm import System
 from physsm._errors import ConfigError
 from physsm._values import Panel, Series
-from physsm.models._states import find_columns
+from physsm.models._baseline.state_columns import find_columns
 from physsm.models.sindy import Regression, SINDy, candidates, free_names, sparse, with_terms
 
 # A Duffing oscillator with friction, of which the text knows only the linear spring.

@@ -6,7 +6,7 @@ import pytest
 
 from physsm import System
 from physsm._values import Panel, Series
-from physsm.models._latent.terms import in_physical_units
+from physsm.models._network.unknowns import in_physical_units
 from tests.models.trajectory.make import network
 
 GROWTH = "x' = ?rate*x + ?push\nobserve x\n"

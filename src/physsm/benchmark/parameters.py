@@ -15,7 +15,7 @@ from physsm._values import Panel, Series
 from physsm.benchmark.configurations import configuration, read_configuration
 from physsm.benchmark.experiment import Row
 from physsm.data.window import Sizes
-from physsm.models._latent.forecaster import NetworkForecaster
+from physsm.models._network.training import NetworkForecaster
 from physsm.physics.system import System
 
 

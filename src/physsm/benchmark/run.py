@@ -25,7 +25,8 @@ from physsm.data.split import default_split
 from physsm.data.window import Sizes
 from physsm.datasets._dataset import Split
 from physsm.models._base import AbstractFitted, AbstractForecaster
-from physsm.models._store import load, save_model
+from physsm.models._base import load
+from physsm.models._files import save_model
 from physsm.physics.system import System
 from physsm.training.checkpoint import make_folder, read_json, write_atomically, write_json
 from physsm.training.loop import Progress

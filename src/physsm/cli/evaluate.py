@@ -59,7 +59,7 @@ def _on_data_set(
     from physsm.benchmark.run import data_of, load_classical
     from physsm.benchmark.story import plain
     from physsm.benchmark.trial import split_trial
-    from physsm.models._store import load
+    from physsm.models._base import load
 
     fitted = load(run)
     asked, known = f"{named.dataset.name}:{named.protocol}", data_of(run)
@@ -108,7 +108,7 @@ def _on_table(
     from physsm.benchmark.evaluate import evaluate as evaluate_models
     from physsm.benchmark.run import is_table_of, load_classical, run_sizes
     from physsm.benchmark.story import plain
-    from physsm.models._store import load
+    from physsm.models._base import load
 
     fitted = load(run)
     sizes = run_sizes(run)

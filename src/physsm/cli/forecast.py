@@ -30,7 +30,7 @@ def forecast(
     from physsm.cli.named_data import named_data
     from physsm.data.files import write_table
     from physsm.data.output import forecast_frame
-    from physsm.models._store import load
+    from physsm.models._base import load
 
     if named_data(str(table)) is not None:
         raise ConfigError(

@@ -57,6 +57,22 @@ class Windows(NamedTuple):
         return len(self.series)
 
 
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A panel and the windows of it that are used: a part for training, validation or test."""
+
+    panel: Panel
+    windows: Windows
+
+    def used(self) -> Panel:
+        """The panel without measurements outside of all windows."""
+        edges = np.zeros((len(self.panel), self.panel.times.shape[1] + 1), np.int64)
+        np.add.at(edges, (self.windows.series, self.windows.start), 1)
+        np.add.at(edges, (self.windows.series, self.windows.stop), -1)
+        is_used = edges.cumsum(1)[:, :-1, None] > 0
+        return replace(self.panel, values=np.where(is_used, self.panel.values, np.nan))
+
+
 class Batch(NamedTuple):
     """Rows of some windows, time-major, single precision, without NaN.
 
@@ -96,6 +112,26 @@ def windows(panel: Panel, context: int, horizon: int, stride: int) -> Windows:
         found += [(i, max(0, b - context), b, b + horizon) for b in reversed(boundaries)]
     columns = np.array(found, np.int64).reshape(-1, 4).T
     return Windows(*columns)
+
+
+def narrowed(given: Windows, sizes: Sizes) -> Windows:
+    """Windows with the same boundaries, of at most these sizes, at least `stride` time steps apart.
+    """
+    start = np.maximum(given.start, given.boundary - sizes.context)
+    stop = np.minimum(given.stop, given.boundary + sizes.horizon)
+    chosen, nearest = [], {}
+    for i in np.lexsort((given.boundary, given.series))[::-1].tolist():  # from the last one back
+        series, boundary = int(given.series[i]), int(given.boundary[i])
+        if series not in nearest or nearest[series] - boundary >= sizes.stride:
+            chosen.append(i)
+            nearest[series] = boundary
+    return Windows(given.series, start, given.boundary, stop)[np.sort(np.array(chosen, np.int64))]
+
+
+def largest_sizes(given: Windows, stride: int = 1) -> Sizes:
+    """The longest context and target of the windows."""
+    context = int((given.boundary - given.start).max(initial=2))
+    return Sizes(context, int((given.stop - given.boundary).max(initial=1)), stride)
 
 
 def cut_windows(panel: Panel, chosen: Windows) -> tuple[Panel, Query, Panel]:

@@ -15,7 +15,8 @@ from jaxtyping import Bool, Float, Int
 
 from physsm._errors import ConfigError, did_you_mean
 from physsm._values import Panel
-from physsm.data.window import Sizes, Windows
+from physsm.data import window
+from physsm.data.window import Sizes
 
 
 class RawRows(NamedTuple):
@@ -48,11 +49,9 @@ class RawRows(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """Training, validation or test: a panel, windows of it, and the raw samples of its series."""
+class Part(window.Part):
+    """A part of a data set, with the raw samples behind the rows of its series."""
 
-    panel: Panel
-    windows: Windows
     raw: tuple[RawRows, ...]
 
     def samples(self, window: int) -> tuple[str, Int[np.ndarray, " samples"]]:

@@ -19,13 +19,15 @@ from pydantic import BaseModel, ValidationError
 
 from physsm._arguments import number
 from physsm._errors import ConfigError, DataError, did_you_mean
+from physsm._registry import find
 from physsm._values import Forecast, Layout, Panel, Query, Unknowns
+from physsm.data.parts import Parts, WindowSettings, make_parts
+from physsm.data.query import make_query
 from physsm.data.table import to_panel
 from physsm.data.times import as_numbers
-from physsm.data.window import Sizes, default_sizes
-from physsm.models._calibration import Calibration
-from physsm.models._future import make_query
-from physsm.models._stored import Interface, Stored
+from physsm.data.window import Part
+from physsm.models._intervals import Calibration
+from physsm.models._files import Interface, Stored, read_model, save_model
 from physsm.physics.system import System
 from physsm.training.loop import Result
 
@@ -51,6 +53,7 @@ class AbstractForecaster(abc.ABC):
     missing: ClassVar[bool]
     controls: ClassVar[bool]
     physics: ClassVar[bool]
+    control_names: tuple[str, ...] = ()  # control columns of a table that is not yet a Panel
     looks_back: ClassVar[bool] = True  # a forecast depends on its history
     trains: ClassVar[bool] = False  # by steps: then `fit` also takes folder, resume and report
     Config: ClassVar[type[BaseModel]]
@@ -61,13 +64,32 @@ class AbstractForecaster(abc.ABC):
     def create(cls, system: System | None, settings: Mapping[str, Any]) -> AbstractForecaster:
         """A forecaster from settings as they stand in a TOML file."""
 
-    def sizes(self, panel: Panel) -> Sizes:
-        """Rows of the windows that suit the model on such a panel."""
-        return default_sizes(panel)
+    @property
+    def window_settings(self) -> WindowSettings:
+        """Sizes of windows that the model asks for; by default those that suit the table."""
+        return WindowSettings()
+
+    @final
+    def parts(self, train: Any, validation: Any = None, *, seed: int = 0) -> Parts:
+        """The windows for training and validation that `fit` uses, of tables, Panels or Parts."""
+        first = self._panel(train)
+        second = None if validation is None else self._panel(validation)
+        if second is not None:
+            panel = first.panel if isinstance(first, Part) else first
+            second = _with_columns_of(second, panel)
+        return make_parts(first, second, self.window_settings, seed)
+
+    def _panel(self, data: Any) -> Panel | Part:
+        """A table read with the controls of the physics; a Panel or Part as it is."""
+        if isinstance(data, Panel | Part):
+            return data
+        return to_panel(data, controls=list(self.control_names))
 
     @abc.abstractmethod
     def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> AbstractFitted:
-        """Fit to a table or Panel. Without `validation`, part of `train` is set aside."""
+        """Fit to a table, a Panel, or a Part with windows. Without `validation`, part of `train` is
+        set aside.
+        """
 
 
 class AbstractFitted(abc.ABC):
@@ -189,8 +211,6 @@ class AbstractFitted(abc.ABC):
 
     def save(self, folder: Any) -> None:
         """Write the model into a folder, from where `physsm.load` reads it."""
-        from physsm.models._store import save_model
-
         save_model(self, folder)
 
     def _as_forecast(
@@ -237,6 +257,22 @@ class AbstractFitted(abc.ABC):
         """Bounds of the channels, by the physics."""
         channels = len(self.interface.channels)
         return np.full(channels, -np.inf), np.full(channels, np.inf)
+
+
+def _with_columns_of(given: Panel | Part, like: Panel) -> Panel | Part:
+    """A validation part with the columns of the training part."""
+    panel = given.panel if isinstance(given, Part) else given
+    same = with_columns(panel, like.channels, like.control_names)
+    return Part(same, given.windows) if isinstance(given, Part) else same
+
+
+def load(folder: Any) -> AbstractFitted:
+    """Read a fitted model from its folder."""
+
+    def restore(name: str, stored: Stored) -> AbstractFitted:
+        return find("models", name, "MODEL").Fitted.restore(stored)
+
+    return read_model(folder, restore)
 
 
 def _check_clock(here: Layout, there: Layout) -> None:

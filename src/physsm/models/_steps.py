@@ -1,47 +1,117 @@
-"""Times of rows as steps of an integrator: gaps cut into equal parts that are short enough."""
+"""Gaps between times, cut into equal steps that are short enough for an integrator."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-_MOST_STEPS = 20_000  # more lie ahead of a row only by mistake: from there all stays as it is
+from physsm._errors import DataError
+from physsm._values import Panel, Query
+
+_MOST_STEPS = 1_000_000  # of a forecast
 _ROUNDING = 1e-6  # of a step: what floating point may leave over
 
 
 class Steps(NamedTuple):
-    """Steps one after another, with the control held in each; padded with steps of length 0.
+    """Steps of each series one after another, padded with steps of length 0.
 
-    The state at row r of an origin is that after its first `at[r]` steps.
+    Step k of series s has the length `lengths[s, k]` and lies in the gap after time `gap[s, k]`;
+    at its end, the fraction `share[s, k]` of that gap has passed. Series s reaches its r-th time
+    after its first `reached[s, r]` steps.
     """
 
-    length: Float[np.ndarray, "origins steps"]
-    control: Float[np.ndarray, "origins steps controls"]
-    at: Int[np.ndarray, "origins rows"]
+    lengths: Float[np.ndarray, "series steps"]
+    gap: Int[np.ndarray, "series steps"]
+    share: Float[np.ndarray, "series steps"]
+    reached: Int[np.ndarray, "series times"]
+
+    def held(
+        self, controls: Float[np.ndarray, "series times controls"]
+    ) -> Float[np.ndarray, "series steps controls"]:
+        """Control during each step, held from the start of its gap."""
+        return np.take_along_axis(controls, self.gap[..., None], axis=1)
+
+    def at_ends(
+        self, controls: Float[np.ndarray, "series times controls"], holds_start: bool
+    ) -> Float[np.ndarray, "series steps controls"]:
+        """Control at the end of each step: held until the end of its gap, or linear between."""
+        before, after = self.held(controls), np.take_along_axis(
+            controls, np.minimum(self.gap + 1, controls.shape[1] - 1)[..., None], axis=1
+        )
+        share = self.share[..., None]
+        if holds_start:
+            return np.where(share < 1, before, after)
+        return before + share * (after - before)
 
 
-def steps_between(
-    times: Float[np.ndarray, "origins rows"],
-    controls: Float[np.ndarray, "origins rows controls"],
+def cut_gaps(
+    times: Float[np.ndarray, "series times"],
     longest: float,
-    usual: int = 1,
+    most: int,
+    padded: Callable[[int], int] = lambda steps: steps,
 ) -> Steps:
-    """Steps from each row to the next, none longer than `longest`; a control holds until the next
-    row. They are padded to a power of two of at least `usual`, so that few programs are compiled.
+    """Steps from each time to the next, none longer than `longest`, at most `most` for a series.
+
+    Times that repeat (padding) take no step. `padded` rounds the number of steps up, so that few
+    shapes occur.
     """
     gaps = np.diff(times, axis=1)
-    parts = np.ceil(np.minimum(gaps / longest, _MOST_STEPS) - _ROUNDING).astype(np.int64)
-    at = np.minimum(np.pad(parts.cumsum(1), ((0, 0), (1, 0))), _MOST_STEPS)
-    parts = np.diff(at, axis=1)
-    most = int(at[:, -1].max(initial=usual))
-    shape = len(times), 1 << (most - 1).bit_length()
+    wanted = np.ceil(np.minimum(gaps / longest, most) - _ROUNDING)
+    parts = np.where(gaps > 0, np.maximum(wanted, 1), 0).astype(np.int64)
+    reached = np.minimum(np.pad(parts.cumsum(1), ((0, 0), (1, 0))), most)
+    parts = np.diff(reached, axis=1)
+    shape = len(times), padded(int(reached[:, -1].max(initial=1)))
     owner = np.repeat(np.arange(parts.size), parts.reshape(-1))
-    origin, gap = np.divmod(owner, max(gaps.shape[1], 1))
-    first = np.cumsum(at[:, -1]) - at[:, -1]
-    place = np.arange(len(owner)) - first[origin]
-    length, control = np.zeros(shape), np.zeros((*shape, controls.shape[2]))
-    length[origin, place] = gaps[origin, gap] / parts[origin, gap]
-    control[origin, place] = controls[origin, gap]
-    return Steps(length, control, at)
+    series, gap = np.divmod(owner, max(gaps.shape[1], 1))
+    step = np.arange(len(owner)) - (np.cumsum(reached[:, -1]) - reached[:, -1])[series]
+    lengths, share = np.zeros(shape), np.ones(shape)
+    lengths[series, step] = gaps[series, gap] / parts[series, gap]
+    share[series, step] = (step - reached[series, gap] + 1) / parts[series, gap]
+    gap_of_step = np.full(shape, max(gaps.shape[1] - 1, 0))
+    gap_of_step[series, step] = gap
+    return Steps(lengths=lengths, gap=gap_of_step, share=share, reached=reached)
+
+
+class FutureSteps(NamedTuple):
+    """Gaps before each step of a future and controls after it, time-major; gaps of zero after the
+    last. `steps[s, k]` is the step at which series s reaches the k-th time of the query.
+    """
+
+    gaps: Float[np.ndarray, "steps series"]
+    controls: Float[np.ndarray, "steps series controls"]
+    steps: Int[np.ndarray, "series query"]
+
+
+def future_steps(
+    history: Panel,
+    query: Query,
+    longest: float,
+    holds_start: bool,
+    padded: Callable[[int], int],
+) -> FutureSteps:
+    """A query cut into steps no longer than `longest`.
+
+    Between two times a control is held at its value at the start, or linear.
+    """
+    series = np.arange(len(history))
+    last = history.lengths - 1
+    times = np.concatenate([history.times[series, last][:, None], query.times], axis=1)
+    controls = np.concatenate([history.controls[series, last][:, None], query.controls], axis=1)
+    place = np.minimum(np.arange(times.shape[1]), query.lengths[:, None])
+    times, controls = times[series[:, None], place], controls[series[:, None], place]
+    if (np.ceil(np.diff(times, axis=1) / longest).sum(1) > _MOST_STEPS).any():
+        raise DataError(
+            f"the time {times.max():g} is more than {_MOST_STEPS:,} steps of the model after the "
+            "history",
+            hint=f"a step is at most {longest:g}, the longest gap of the training data; check the "
+            "times, or their unit",
+        )
+    steps = cut_gaps(times, longest, _MOST_STEPS, padded)
+    return FutureSteps(
+        gaps=steps.lengths.T,
+        controls=np.swapaxes(steps.at_ends(controls, holds_start), 0, 1),
+        steps=np.maximum(steps.reached[:, 1:] - 1, 0),
+    )

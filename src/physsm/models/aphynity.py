@@ -15,13 +15,13 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from pydantic import Field
 
-from physsm.models._latent.plan import Plan
-from physsm.models._latent.rows import Observations
-from physsm.models._trajectory.config import PhysicsConfig
-from physsm.models._trajectory.fitted import FittedTrajectory
-from physsm.models._trajectory.forecaster import PhysicsForecaster
-from physsm.models._trajectory.physics import PhysicsPath, physics_parts, residual_drift
-from physsm.models._trajectory.values import Course, Path, Window
+from physsm.models._encode_decode.scales import TrajectoryScales
+from physsm.models._network.observations import Observations
+from physsm.models._encode_decode.config import PhysicsConfig
+from physsm.models._encode_decode.fitted import FittedTrajectory
+from physsm.models._encode_decode.forecaster import PhysicsForecaster
+from physsm.models._encode_decode.physics import PhysicsTrajectory, physics_parts, residual_drift
+from physsm.models._encode_decode.values import Timeline, Trajectory, Window
 from physsm.nn.gaussian import Gaussian
 from physsm.nn.mlp import MLP
 from physsm.physics.system import System
@@ -36,7 +36,7 @@ class Config(PhysicsConfig):
     norm: float = Field(default=0.1, ge=0)
 
 
-class AphynityNetwork(PhysicsPath):
+class AphynityNetwork(PhysicsTrajectory):
     """A path under known equations and a learned part."""
 
     residual: MLP
@@ -45,37 +45,37 @@ class AphynityNetwork(PhysicsPath):
         """The latent start of each path."""
         return self.start_posterior(rows)
 
-    def path(
-        self, start: Float[Array, " latent"], times: Float[Array, " times"], course: Course
-    ) -> Path:
+    def trajectory(
+        self, start: Float[Array, " latent"], times: Float[Array, " times"], timeline: Timeline
+    ) -> Trajectory:
         """Along the sum of both parts."""
-        known = self.physics.drift(self.unknowns(start), course)
+        known = self.physics.drift(self.unknowns(start), timeline)
 
         def drift(t: Array, z: Array) -> Array:
             return known(t, z) + self.learned(z)
 
-        return self.follow(self.state(start), drift, times, course)
+        return self.follow(self.state(start), drift, times, timeline)
 
     def learned(self, z: Float[Array, "*steps n"]) -> Float[Array, "*steps n"]:
         """What is added to the known drift."""
-        return jnp.asarray(self.pace, z.dtype) * self.residual(z)
+        return jnp.asarray(self.scales.pace, z.dtype) * self.residual(z)
 
     def unknowns(self, start: Any) -> Float[Array, " unknowns"]:
         """The constants."""
         return self.physics.theta(self.constants)
 
     def penalty(
-        self, window: Window, inferred: Any, start: Any, path: Path, key: PRNGKeyArray | None
+        self, window: Window, inferred: Any, start: Any, trajectory: Trajectory, key: PRNGKeyArray | None
     ) -> Float[Array, ""]:
         """The mean square of the learned part along the path."""
-        learned = self.residual(jax.lax.stop_gradient(path.z))
+        learned = self.residual(jax.lax.stop_gradient(trajectory.z))
         return self.config.norm * (learned**2).sum(-1).mean()
 
 
-def build(system: System, plan: Plan, config: Config, seed: int) -> AphynityNetwork:
+def build(system: System, scales: TrajectoryScales, config: Config, seed: int) -> AphynityNetwork:
     """A network before its training."""
     rng, states = np.random.default_rng(seed), len(system.states)
-    parts = cast(dict[str, Any], physics_parts(system, plan, config, states, rng))
+    parts = cast(dict[str, Any], physics_parts(system, scales, config, states, rng))
     return AphynityNetwork(**parts, residual=residual_drift(states, config, states, rng))
 
 

@@ -23,19 +23,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from physsm._values import Panel
 from physsm.data.scale import control_moments
 from physsm.models._base import AbstractFitted
-from physsm.models._classical import (
-    AbstractClassical,
-    ClassicalForecaster,
+from physsm.models._baseline.forecaster import (
+    AbstractBaseline,
+    BaselineForecaster,
     Usual,
     common_fields,
     squared_errors,
     training_parts,
     with_intervals,
 )
-from physsm.models._grid import ROUNDING, ControlPath, LookBack, known_lags, look_ahead, look_back
-from physsm.models._past import Origins, next_rows
-from physsm.models._regression import ridge_weights
-from physsm.models._stored import Stored
+from physsm.models._baseline.lag_grid import ROUNDING, ControlPath, LookBack, known_lags, look_ahead, look_back
+from physsm.models._baseline.origins import Origins, next_rows
+from physsm.models._baseline.ridge import ridge_weights
+from physsm.models._files import Stored
 
 _CHOICE_ORIGINS = 200  # forecasts that decide about lags and ridge
 _MOST_ROWS = 20_000  # of the regression, evenly chosen
@@ -64,7 +64,7 @@ class Config(BaseModel):
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class FittedArx(AbstractClassical):
+class FittedArx(AbstractBaseline):
     """The recurrence in scaled channels and controls.
 
     `weights` holds it for each number of lags up to the chosen one: a history that is too short
@@ -249,7 +249,7 @@ def _spaced_out(
 
 
 @final
-class Arx(ClassicalForecaster):
+class Arx(BaselineForecaster):
     """Linear autoregression of all channels with controls."""
 
     name: ClassVar[str] = "arx"

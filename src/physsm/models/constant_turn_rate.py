@@ -20,16 +20,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from physsm._errors import ConfigError
 from physsm._values import Panel
 from physsm.models._base import AbstractFitted
-from physsm.models._classical import (
-    ClassicalForecaster,
+from physsm.models._baseline.forecaster import (
+    BaselineForecaster,
     common_fields,
     training_parts,
     with_intervals,
 )
-from physsm.models._last_line import last_points, slope_and_level
-from physsm.models._past import Origins, channel_points
-from physsm.models._stored import Stored
-from physsm.models._tracks import AbstractTracks, Track, Trail, through, tracks_of, with_points
+from physsm.models._baseline.last_line import last_points, slope_and_level
+from physsm.models._baseline.origins import Origins, channel_points
+from physsm.models._files import Stored
+from physsm.models._baseline.tracks import AbstractTracks, Track, Trail, through, tracks_of, with_points
 
 TurnFrom = Literal["positions", "heading"]
 
@@ -119,7 +119,7 @@ def _turn_of_heading(
 
 
 @final
-class ConstantTurnRate(ClassicalForecaster):
+class ConstantTurnRate(BaselineForecaster):
     """On along the arc of the last positions."""
 
     name: ClassVar[str] = "constant_turn_rate"

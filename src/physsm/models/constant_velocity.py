@@ -19,14 +19,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._values import Panel
 from physsm.models._base import AbstractFitted
-from physsm.models._classical import (
-    ClassicalForecaster,
+from physsm.models._baseline.forecaster import (
+    BaselineForecaster,
     common_fields,
     training_parts,
     with_intervals,
 )
-from physsm.models._past import Origins
-from physsm.models._tracks import AbstractTracks, Track, Trail, tracks_of, with_points
+from physsm.models._baseline.origins import Origins
+from physsm.models._baseline.tracks import AbstractTracks, Track, Trail, tracks_of, with_points
 
 
 class Config(BaseModel):
@@ -59,7 +59,7 @@ class FittedConstantVelocity(AbstractTracks):
 
 
 @final
-class ConstantVelocity(ClassicalForecaster):
+class ConstantVelocity(BaselineForecaster):
     """Straight ahead at the velocity of the last positions."""
 
     name: ClassVar[str] = "constant_velocity"

@@ -18,16 +18,16 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from pydantic import Field, model_validator
 
-from physsm.models._latent.plan import Plan
-from physsm.models._latent.rows import Observations
-from physsm.models._latent.settings import Perceptron
-from physsm.models._trajectory.config import PathConfig
-from physsm.models._trajectory.emission import Emission
-from physsm.models._trajectory.encoder import RowReader, is_row
-from physsm.models._trajectory.fitted import FittedTrajectory
-from physsm.models._trajectory.forecaster import TrajectoryForecaster
-from physsm.models._trajectory.network import Trajectory
-from physsm.models._trajectory.values import Course, Path, Window, elapsed
+from physsm.models._encode_decode.scales import TrajectoryScales
+from physsm.models._network.observations import Observations
+from physsm.models._network.config import Perceptron
+from physsm.models._encode_decode.config import EncodeDecodeConfig
+from physsm.models._encode_decode.decoder import TrajectoryDecoder
+from physsm.models._encode_decode.encoder import StepReader, is_step
+from physsm.models._encode_decode.fitted import FittedTrajectory
+from physsm.models._encode_decode.forecaster import TrajectoryForecaster
+from physsm.models._encode_decode.network import AbstractEncodeDecode
+from physsm.models._encode_decode.values import Timeline, Trajectory, Window, elapsed
 from physsm.nn.attention import ContinuousAttention, Memory, Tokens
 from physsm.nn.lines import along_lines
 from physsm.nn.mlp import MLP
@@ -35,7 +35,7 @@ from physsm.nn.norm import LayerNorm
 from physsm.physics.system import System
 
 
-class Config(PathConfig):
+class Config(EncodeDecodeConfig):
     """Settings beside those of all models with a path.
 
     - `width`, `heads`, `depth`: of the transformer; `feed_forward`: the network of each layer.
@@ -95,17 +95,17 @@ class Context(NamedTuple):
     valid: Any
 
 
-class ContiFormerNetwork(Trajectory):
+class ContiFormerNetwork(AbstractEncodeDecode):
     """A path of what is attended to."""
 
-    reader: RowReader
+    reader: StepReader
     layers: tuple[Layer, ...]
 
     def infer(self, rows: Observations) -> Context:
         """The embedded rows after all layers but the last, which is asked for any time."""
         times = elapsed(rows.gaps)
         embedded = self.reader(rows)
-        context = Context(times.T, jnp.swapaxes(embedded, 0, 1), (is_row(rows) > 0).T)
+        context = Context(times.T, jnp.swapaxes(embedded, 0, 1), (is_step(rows) > 0).T)
 
         def one(context: Context) -> Context:
             for layer in self.layers[:-1]:
@@ -119,7 +119,7 @@ class ContiFormerNetwork(Trajectory):
         """Nothing is uncertain."""
         return inferred
 
-    def divergence(self, window: Window, inferred: Any, path: Path) -> Float[Array, ""]:
+    def divergence(self, window: Window, inferred: Any, trajectory: Trajectory) -> Float[Array, ""]:
         """Nothing is uncertain."""
         return jnp.zeros((), self.dtype)
 
@@ -132,15 +132,15 @@ class ContiFormerNetwork(Trajectory):
         """Nothing is uncertain."""
         return 0
 
-    def path(self, start: Context, times: Float[Array, " times"], course: Course) -> Path:
+    def trajectory(self, start: Context, times: Float[Array, " times"], timeline: Timeline) -> Trajectory:
         """The last layer at the times."""
         z = self._layer(self.layers[-1], times, start)
-        return Path(z, jnp.isfinite(z).all(-1))
+        return Trajectory(z, jnp.isfinite(z).all(-1))
 
     def _layer(self, layer: Layer, times: Array, context: Context) -> Array:
         """A layer at times, in chunks of which each is computed again for its gradient."""
         x = context.x + self._clock(context.times)
-        pace = jnp.asarray(self.pace, times.dtype)
+        pace = jnp.asarray(self.scales.pace, times.dtype)
         read = layer.read(Tokens(context.times * pace, x, context.valid), self.config.keys)
 
         def one_chunk(times: Array) -> Array:
@@ -157,7 +157,7 @@ class ContiFormerNetwork(Trajectory):
     def _clock(self, times: Float[Array, " times"]) -> Float[Array, "times width"]:
         """Sines and cosines of the time, from a window's length to a hundredth of it."""
         pairs = self.config.width // 2
-        rates = np.geomspace(1.0, 100.0, pairs) * 2 * np.pi / self.plan.span
+        rates = np.geomspace(1.0, 100.0, pairs) * 2 * np.pi / self.scales.span
         angle = times[:, None] * jnp.asarray(rates, times.dtype)[None]
         return jnp.concatenate([jnp.sin(angle), jnp.cos(angle)], axis=-1)
 
@@ -177,14 +177,14 @@ def evenly(
     return index, jnp.concatenate([jnp.ones(1, bool), jnp.diff(index) > 0])
 
 
-def build(system: System | None, plan: Plan, config: Config, seed: int) -> ContiFormerNetwork:
+def build(system: System | None, scales: TrajectoryScales, config: Config, seed: int) -> ContiFormerNetwork:
     """A network before its training."""
     rng = np.random.default_rng(seed)
     return ContiFormerNetwork(
-        emission=Emission(plan, config, config.width, rng),
-        plan=plan,
+        decoder=TrajectoryDecoder(scales, config, config.width, rng),
+        scales=scales,
         config=config,
-        reader=RowReader(plan, config.encoder_perceptron, config.width, rng),
+        reader=StepReader(scales, config.encoder_perceptron, config.width, rng),
         layers=tuple(Layer(config, rng) for _ in range(config.depth)),
     )
 

@@ -20,17 +20,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._values import Panel
 from physsm.models._base import AbstractFitted
-from physsm.models._classical import (
-    AbstractClassical,
-    ClassicalForecaster,
+from physsm.models._baseline.forecaster import (
+    AbstractBaseline,
+    BaselineForecaster,
     common_fields,
     squared_errors,
     training_parts,
     with_intervals,
 )
-from physsm.models._last_line import continued
-from physsm.models._past import Origins
-from physsm.models._stored import Stored
+from physsm.models._baseline.last_line import continued
+from physsm.models._baseline.origins import Origins
+from physsm.models._files import Stored
 
 _CHOICE_ORIGINS = 400  # forecasts that decide about points and damping
 
@@ -56,7 +56,7 @@ class Config(BaseModel):
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class FittedDamped(AbstractClassical):
+class FittedDamped(AbstractBaseline):
     """Of channel c, `points[c]` measurements are behind the line, and `dampings[c]` is its tau in
     median gaps.
     """
@@ -89,7 +89,7 @@ class FittedDamped(AbstractClassical):
 
 
 @final
-class Damped(ClassicalForecaster):
+class Damped(BaselineForecaster):
     """A fading trend; a channel that was never measured has its training mean."""
 
     name: ClassVar[str] = "damped"

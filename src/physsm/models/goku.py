@@ -13,14 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physsm.models._latent.plan import Plan
-from physsm.models._latent.rows import Observations
-from physsm.models._trajectory.config import PhysicsConfig, Recurrent
-from physsm.models._trajectory.encoder import ParameterEncoder
-from physsm.models._trajectory.fitted import FittedTrajectory
-from physsm.models._trajectory.forecaster import PhysicsForecaster
-from physsm.models._trajectory.physics import PhysicsPath, physics_parts, residual_drift
-from physsm.models._trajectory.values import Course, Path
+from physsm.models._encode_decode.scales import TrajectoryScales
+from physsm.models._network.observations import Observations
+from physsm.models._encode_decode.config import PhysicsConfig, Recurrent
+from physsm.models._encode_decode.encoder import ParameterEncoder
+from physsm.models._encode_decode.fitted import FittedTrajectory
+from physsm.models._encode_decode.forecaster import PhysicsForecaster
+from physsm.models._encode_decode.physics import PhysicsTrajectory, physics_parts, residual_drift
+from physsm.models._encode_decode.values import Timeline, Trajectory
 from physsm.nn.gaussian import Gaussian
 from physsm.nn.mlp import MLP
 from physsm.physics.system import System
@@ -45,7 +45,7 @@ class Inferred(NamedTuple):
     terms: Gaussian
 
 
-class GokuNetwork(PhysicsPath):
+class GokuNetwork(PhysicsTrajectory):
     """A path under the equations with the unknowns of its window."""
 
     parameter_encoder: ParameterEncoder
@@ -56,29 +56,29 @@ class GokuNetwork(PhysicsPath):
         """Start and unknowns of each window."""
         return Inferred(self.start_posterior(rows), self.parameter_encoder(rows))
 
-    def path(self, start: Any, times: Float[Array, " times"], course: Course) -> Path:
+    def trajectory(self, start: Any, times: Float[Array, " times"], timeline: Timeline) -> Trajectory:
         """Along the equations, and what is added to them."""
-        drift = self.physics.drift(self.unknowns(start), course)
-        added, pace = self.residual, jnp.asarray(self.pace, self.dtype)
+        drift = self.physics.drift(self.unknowns(start), timeline)
+        added, pace = self.residual, jnp.asarray(self.scales.pace, self.dtype)
         if added is not None:
             known = drift
             drift = lambda t, z: known(t, z) + pace * added(z)  # noqa: E731
-        return self.follow(self.state(start.start), drift, times, course)
+        return self.follow(self.state(start.start), drift, times, timeline)
 
     def unknowns(self, start: Any) -> Float[Array, " unknowns"]:
         """Those of the window, from their latents."""
         return self.unknowns_of(self.to_terms(start.terms))
 
 
-def build(system: System, plan: Plan, config: Config, seed: int) -> GokuNetwork:
+def build(system: System, scales: TrajectoryScales, config: Config, seed: int) -> GokuNetwork:
     """A network before its training."""
     rng, states = np.random.default_rng(seed), len(system.states)
-    parts = cast(dict[str, Any], physics_parts(system, plan, config, states, rng))
+    parts = cast(dict[str, Any], physics_parts(system, scales, config, states, rng))
     shape, latent = config.start_perceptron, config.latent
     return GokuNetwork(
         **parts,
         parameter_encoder=ParameterEncoder(
-            plan, config.encoder_perceptron, config.parameter_encoder, latent, rng
+            scales, config.encoder_perceptron, config.parameter_encoder, latent, rng
         ),
         to_terms=MLP(latent, shape.width, shape.layers, len(system.unknowns), rng, last_gain=0.1),
         residual=residual_drift(states, config, states, rng) if config.residual else None,

@@ -10,26 +10,26 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from physsm.models._latent.plan import Plan
-from physsm.models._trajectory.config import ODEConfig
-from physsm.models._trajectory.emission import Emission
-from physsm.models._trajectory.encoder import ReversedEncoder
-from physsm.models._trajectory.fitted import FittedTrajectory
-from physsm.models._trajectory.forecaster import TrajectoryForecaster
-from physsm.models._trajectory.latent_ode import LatentODENetwork
+from physsm.models._encode_decode.scales import TrajectoryScales
+from physsm.models._encode_decode.config import ODEConfig
+from physsm.models._encode_decode.decoder import TrajectoryDecoder
+from physsm.models._encode_decode.encoder import ReversedEncoder
+from physsm.models._encode_decode.fitted import FittedTrajectory
+from physsm.models._encode_decode.forecaster import TrajectoryForecaster
+from physsm.models._encode_decode.latent_ode import LatentODENetwork
 from physsm.nn.mlp import MLP, Dense
 from physsm.physics.system import System
 
 
-def build(system: System | None, plan: Plan, config: ODEConfig, seed: int) -> LatentODENetwork:
+def build(system: System | None, scales: TrajectoryScales, config: ODEConfig, seed: int) -> LatentODENetwork:
     """A network before its training."""
     rng = np.random.default_rng(seed)
     shape, drift = config.encoder_perceptron, config.drift
     return LatentODENetwork(
-        emission=Emission(plan, config, config.latent, rng),
-        plan=plan,
+        decoder=TrajectoryDecoder(scales, config, config.latent, rng),
+        scales=scales,
         config=config,
-        encoder=ReversedEncoder(plan, shape, config.encoder, rng),
+        encoder=ReversedEncoder(scales, shape, config.encoder, rng),
         head=Dense(config.encoder.width, 2 * config.latent, rng),
         drift=MLP(config.latent, drift.width, drift.layers, config.latent, rng, activation="tanh"),
     )

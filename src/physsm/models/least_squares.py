@@ -26,16 +26,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from physsm._errors import ConfigError
 from physsm._values import Panel, Unknowns
 from physsm.models._base import AbstractFitted
-from physsm.models._classical import (
-    AbstractClassical,
-    ClassicalForecaster,
+from physsm.models._baseline.forecaster import (
+    AbstractBaseline,
+    BaselineForecaster,
     common_fields,
     squared_errors,
     training_parts,
     with_intervals,
 )
-from physsm.models._past import Origins, rolling, steps_ahead
-from physsm.models._shooting import (
+from physsm.models._baseline.origins import Origins, rolling, steps_ahead
+from physsm.models._baseline.trajectory_fit import (
     BLOCK,
     Measured,
     Range,
@@ -45,14 +45,15 @@ from physsm.models._shooting import (
     fit_together,
     solve_block,
 )
-from physsm.models._states import Columns, find_columns, rows_before, states_at
-from physsm.models._steps import steps_between
-from physsm.models._stored import Stored
-from physsm.models._training_physics import Learned, as_raw, changes, first_guess, learn_states
+from physsm.models._baseline.state_columns import Columns, find_columns, rows_before, states_at
+from physsm.models._steps import Steps, cut_gaps
+from physsm.models._files import Stored
+from physsm.models._baseline.first_guess import Learned, as_raw, changes, first_guess, learn_states
 from physsm.physics.bounds import limits
 from physsm.physics.system import System
 
 _CHOICE_ORIGINS = 100  # forecasts that decide how many rows are used
+_MOST_STEPS = 20_000
 _TOGETHER = 12  # parts of the training series that are fitted with one set of unknowns
 _RIDGE = 1e-6  # for unknowns of the training part that cannot be told apart
 _SMALLEST = 0.01  # change of an unknown that counts, relative to one that moves a scale in a gap
@@ -80,7 +81,7 @@ class Config(BaseModel):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class FittedLeastSquares(AbstractClassical):
+class FittedLeastSquares(AbstractBaseline):
     """Fitted to the last `rows` rows of a history, or to all if it has fewer.
 
     `width` is the number of rows that the program has room for: candidates that differ in `rows`
@@ -112,9 +113,9 @@ class FittedLeastSquares(AbstractClassical):
         u = panel.controls[origins.series, origins.row][:, None]
         u = np.concatenate([u, origins.controls], 1)[..., list(self.columns.control)]
         times = np.concatenate([now, origins.times], 1)
-        steps = steps_between(times, u, self.interface.median_gap / self.substeps)
-        within = self._range(panel, origins)
-        nodes = np.empty((len(now), steps.length.shape[1] + 1, len(self.system.states)))
+        steps = _steps(times, self.interface.median_gap / self.substeps)
+        controls, within = steps.held(u), self._range(panel, origins)
+        nodes = np.empty((len(now), steps.lengths.shape[1] + 1, len(self.system.states)))
         held = np.zeros(nodes.shape[:2], bool)
         start = np.clip(shot.end, within.low, within.high)
         with jax.enable_x64(True):
@@ -123,17 +124,17 @@ class FittedLeastSquares(AbstractClassical):
                     self.system,
                     shot.theta[part],
                     start[part],
-                    steps.length[part],
-                    steps.control[part],
+                    steps.lengths[part],
+                    controls[part],
                     Range(*_of(within, part)),
                 )
                 nodes[part], held[part] = map(np.asarray, found)
-        states = np.take_along_axis(nodes, steps.at[:, 1:, None], axis=1)
+        states = np.take_along_axis(nodes, steps.reached[:, 1:, None], axis=1)
         mean = np.empty((*origins.times.shape, len(panel.channels)))
         for i, channel in enumerate(self.columns.channel):
             if channel >= 0:
                 mean[..., channel] = states[..., i]
-        return mean, np.take_along_axis(held, steps.at[:, -1:], axis=1)[:, 0]
+        return mean, np.take_along_axis(held, steps.reached[:, -1:], axis=1)[:, 0]
 
     def _fit(self, panel: Panel, origins: Origins) -> Shot:
         """Unknowns and end states of all origins."""
@@ -214,6 +215,15 @@ class FittedLeastSquares(AbstractClassical):
         }
 
 
+def _steps(times: np.ndarray, longest: float, usual: int = 1) -> Steps:
+    """Steps of the solver, as many as a power of two of at least `usual`: few programs are compiled
+    then. A time that needs more than the most steps lies so far ahead by mistake.
+    """
+    return cut_gaps(
+        times, longest, _MOST_STEPS, lambda steps: 1 << (max(steps, usual) - 1).bit_length()
+    )
+
+
 def _blocks(number: int) -> list[np.ndarray]:
     """Places in blocks of one size; the last is filled up with its last place."""
     starts = range(0, number, BLOCK)
@@ -249,14 +259,14 @@ def _measured(panel: Panel, origins: Origins, fitted: FittedLeastSquares) -> Mea
     seen = ~np.isnan(states) & used[..., None]
     controls = panel.controls[series, row][..., list(columns.control)]
     longest = fitted.interface.median_gap / fitted.substeps
-    steps = steps_between(times, controls, longest, 2 * (width - 1) * fitted.substeps)
+    steps = _steps(times, longest, 2 * (width - 1) * fitted.substeps)
     return Measured(
-        np.where(seen, states, 0),
-        seen.astype(float),
-        steps.length,
-        steps.control,
-        steps.at,
-        states_at(panel, origins, times, columns, fitted.learned.mean)[:, 0],
+        states=np.where(seen, states, 0),
+        seen=seen.astype(float),
+        length=steps.lengths,
+        control=steps.held(controls),
+        at=steps.reached,
+        guess=states_at(panel, origins, times, columns, fitted.learned.mean)[:, 0],
     )
 
 
@@ -286,7 +296,7 @@ def _with_unknowns(
 
 
 @final
-class LeastSquares(ClassicalForecaster):
+class LeastSquares(BaselineForecaster):
     """The equations with constants of the last rows."""
 
     name: ClassVar[str] = "least_squares"

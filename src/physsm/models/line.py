@@ -11,17 +11,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._values import Panel
 from physsm.models._base import AbstractFitted
-from physsm.models._classical import (
-    AbstractClassical,
-    ClassicalForecaster,
+from physsm.models._baseline.forecaster import (
+    AbstractBaseline,
+    BaselineForecaster,
     common_fields,
     squared_errors,
     training_parts,
     with_intervals,
 )
-from physsm.models._last_line import continued
-from physsm.models._past import Origins
-from physsm.models._stored import Stored
+from physsm.models._baseline.last_line import continued
+from physsm.models._baseline.origins import Origins
+from physsm.models._files import Stored
 
 _CHOICE_ORIGINS = 400  # forecasts that decide how many points are used
 
@@ -43,7 +43,7 @@ class Config(BaseModel):
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class FittedLine(AbstractClassical):
+class FittedLine(AbstractBaseline):
     """`points[c]` is the number of measurements behind the line of channel c."""
 
     name: ClassVar[str] = "line"
@@ -65,7 +65,7 @@ class FittedLine(AbstractClassical):
 
 
 @final
-class Line(ClassicalForecaster):
+class Line(BaselineForecaster):
     """A line through the last measurements; a channel that was never measured has its training
     mean.
     """

@@ -11,17 +11,17 @@ from pydantic import BaseModel
 
 from physsm._values import Panel
 from physsm.models._base import AbstractFitted
-from physsm.models._classical import (
-    AbstractClassical,
-    ClassicalForecaster,
+from physsm.models._baseline.forecaster import (
+    AbstractBaseline,
+    BaselineForecaster,
     HorizonConfig,
 )
-from physsm.models._past import Origins
+from physsm.models._baseline.origins import Origins
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class FittedMean(AbstractClassical):
+class FittedMean(AbstractBaseline):
     """The means are part of what every classical model stores."""
 
     name: ClassVar[str] = "mean"
@@ -31,7 +31,7 @@ class FittedMean(AbstractClassical):
 
 
 @final
-class Mean(ClassicalForecaster):
+class Mean(BaselineForecaster):
     """The training mean; the history does not matter."""
 
     name: ClassVar[str] = "mean"

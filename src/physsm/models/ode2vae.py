@@ -21,16 +21,16 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from pydantic import Field
 
-from physsm.models._latent.plan import Plan
-from physsm.models._latent.rows import Observations
-from physsm.models._latent.settings import Perceptron
-from physsm.models._trajectory.config import ODEConfig
-from physsm.models._trajectory.emission import Emission
-from physsm.models._trajectory.encoder import CERTAIN, ReversedEncoder, is_row
-from physsm.models._trajectory.fitted import FittedTrajectory
-from physsm.models._trajectory.forecaster import TrajectoryForecaster
-from physsm.models._trajectory.network import Trajectory
-from physsm.models._trajectory.values import Course, Path, Window
+from physsm.models._encode_decode.scales import TrajectoryScales
+from physsm.models._network.observations import Observations, is_step
+from physsm.models._network.config import Perceptron
+from physsm.models._encode_decode.config import ODEConfig
+from physsm.models._encode_decode.decoder import TrajectoryDecoder
+from physsm.models._encode_decode.encoder import CERTAIN, ReversedEncoder
+from physsm.models._encode_decode.fitted import FittedTrajectory
+from physsm.models._encode_decode.forecaster import TrajectoryForecaster
+from physsm.models._encode_decode.network import AbstractEncodeDecode
+from physsm.models._encode_decode.values import Timeline, Trajectory, Window
 from physsm.nn.gaussian import Gaussian, gaussian, kl, sample
 from physsm.nn.initial import parameter
 from physsm.nn.mlp import MLP, Dense
@@ -72,7 +72,7 @@ def log_density(z: Float[Array, "*shape d"], of: Gaussian) -> Float[Array, "*sha
     return -terms.sum(-1)
 
 
-class SecondOrderNetwork(Trajectory):
+class SecondOrderNetwork(AbstractEncodeDecode):
     """A second-order path."""
 
     encoder: ReversedEncoder
@@ -114,9 +114,9 @@ class SecondOrderNetwork(Trajectory):
             z, drift = sample(inferred.start, for_start), self.weights(for_weights)
         return Start(z, log_density(z, inferred.start), drift)
 
-    def path(self, start: Start, times: Float[Array, " times"], course: Course) -> Path:
+    def trajectory(self, start: Start, times: Float[Array, " times"], timeline: Timeline) -> Trajectory:
         """States and the log density of being there."""
-        q, pace = self.positions, jnp.asarray(self.pace, self.dtype)
+        q, pace = self.positions, jnp.asarray(self.scales.pace, self.dtype)
 
         def rate(_: Array, state: Array) -> Array:
             s, v = state[:q], state[q : 2 * q]
@@ -128,27 +128,27 @@ class SecondOrderNetwork(Trajectory):
             return pace * jnp.concatenate([v, acceleration(v), -trace[None]])
 
         whole = jnp.concatenate([start.z, start.log_density[None]])
-        found = solve_ode(rate, whole, times, self.config.solver, self.node)
+        found = solve_ode(rate, whole, times, self.config.solver, self.scales.node)
         states, density = found.states[:, : 2 * q], found.states[:, 2 * q]
-        return Path(states, found.is_reached, density)
+        return Trajectory(states, found.is_reached, density)
 
     def decode(
         self, z: Float[Array, "*steps d"], controls: Float[Array, "*steps controls"]
     ) -> Float[Array, "*steps channels"]:
         """From positions alone."""
-        return self.emission(z[..., : self.positions], controls)
+        return self.decoder(z[..., : self.positions], controls)
 
-    def divergence(self, window: Window, inferred: Any, path: Path) -> Float[Array, ""]:
+    def divergence(self, window: Window, inferred: Any, trajectory: Trajectory) -> Float[Array, ""]:
         """Of path and weights; per dimension, as for other models."""
-        assert path.log_density is not None
+        assert trajectory.log_density is not None
         dimensions = 2 * self.positions
-        standard = Gaussian(jnp.zeros_like(path.z), jnp.ones_like(path.z))
-        shown = (window.weight.sum(-1) > 0).astype(path.z.dtype)
-        prior = _mean(path.log_density - log_density(path.z, standard), shown)
+        standard = Gaussian(jnp.zeros_like(trajectory.z), jnp.ones_like(trajectory.z))
+        shown = (window.weight.sum(-1) > 0).astype(trajectory.z.dtype)
+        prior = _mean(trajectory.log_density - log_density(trajectory.z, standard), shown)
         context = len(window.rows.gaps)
         by_row = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), inferred.rows)
-        instant = path.log_density[:context] - log_density(path.z[:context], by_row)
-        apart = _mean(instant, is_row(window.rows))
+        instant = trajectory.log_density[:context] - log_density(trajectory.z[:context], by_row)
+        apart = _mean(instant, is_step(window.rows))
         return (prior + self.config.instant * apart) / dimensions + self.weight_divergence()
 
     def weight_divergence(self) -> Float[Array, ""]:
@@ -165,16 +165,16 @@ def _mean(values: Array, weight: Array) -> Array:
     return (values * weight).sum() / jnp.maximum(weight.sum(), 1)
 
 
-def build(system: System | None, plan: Plan, config: Config, seed: int) -> SecondOrderNetwork:
+def build(system: System | None, scales: TrajectoryScales, config: Config, seed: int) -> SecondOrderNetwork:
     """A network before its training."""
     rng, q = np.random.default_rng(seed), config.latent
     shape = config.drift
     drift = MLP(2 * q, shape.width, shape.layers, q, rng, activation="tanh")
     return SecondOrderNetwork(
-        emission=Emission(plan, config, q, rng),
-        plan=plan,
+        decoder=TrajectoryDecoder(scales, config, q, rng),
+        scales=scales,
         config=config,
-        encoder=ReversedEncoder(plan, config.encoder_perceptron, config.encoder, rng),
+        encoder=ReversedEncoder(scales, config.encoder_perceptron, config.encoder, rng),
         head=Dense(config.encoder.width, 4 * q, rng),
         drift=drift,
         drift_log_std=eqx.tree_at(

@@ -16,15 +16,15 @@ import numpy as np
 from jaxtyping import Array, Float
 from pydantic import Field
 
-from physsm.models._latent.plan import Plan
-from physsm.models._latent.rows import Observations
-from physsm.models._latent.settings import Perceptron
-from physsm.models._trajectory.config import ODEConfig
-from physsm.models._trajectory.emission import Emission
-from physsm.models._trajectory.encoder import RowReader, gaps_after, is_row
-from physsm.models._trajectory.fitted import FittedTrajectory
-from physsm.models._trajectory.forecaster import TrajectoryForecaster
-from physsm.models._trajectory.latent_ode import LatentODENetwork
+from physsm.models._encode_decode.scales import TrajectoryScales
+from physsm.models._network.observations import Observations, is_step
+from physsm.models._network.config import Perceptron
+from physsm.models._encode_decode.config import ODEConfig
+from physsm.models._encode_decode.decoder import TrajectoryDecoder
+from physsm.models._encode_decode.encoder import StepReader, gaps_after
+from physsm.models._encode_decode.fitted import FittedTrajectory
+from physsm.models._encode_decode.forecaster import TrajectoryForecaster
+from physsm.models._encode_decode.latent_ode import LatentODENetwork
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.recurrent import RecurrentLayer
 from physsm.physics.system import System
@@ -47,27 +47,27 @@ class ODERNNEncoder(eqx.Module):
     states of the one below instead of rows.
     """
 
-    reader: RowReader
+    reader: StepReader
     cells: tuple[RecurrentLayer, ...]
     drifts: tuple[MLP, ...]
     steps: int = eqx.field(static=True)
     pace: float = eqx.field(static=True)
 
-    def __init__(self, plan: Plan, config: Config, rng: np.random.Generator):
+    def __init__(self, scales: TrajectoryScales, config: Config, rng: np.random.Generator):
         width, layers = config.encoder.width, range(config.encoder.depth)
         shape = config.encoder_drift
-        self.reader = RowReader(plan, config.encoder_perceptron, width, rng)
+        self.reader = StepReader(scales, config.encoder_perceptron, width, rng)
         self.cells = tuple(RecurrentLayer(width, width, config.encoder.cell, rng) for _ in layers)
         self.drifts = tuple(
             MLP(width, shape.width, shape.layers, width, rng, activation="tanh") for _ in layers
         )
-        self.steps, self.pace = config.encoder_steps, 10.0 / plan.span
+        self.steps, self.pace = config.encoder_steps, scales.pace
 
     def __call__(self, rows: Observations) -> Float[Array, "steps *batch width"]:
         """At each row, what it has read of that row and all after it."""
         x = self.reader(rows)[::-1]
-        measured = ((rows.seen.sum(-1) > 0).astype(x.dtype) * is_row(rows))[::-1]
-        after = (gaps_after(rows.gaps) * is_row(rows))[::-1]
+        measured = ((rows.seen.sum(-1) > 0).astype(x.dtype) * is_step(rows))[::-1]
+        after = (gaps_after(rows.gaps) * is_step(rows))[::-1]
         for cell, drift in zip(self.cells, self.drifts, strict=True):
             x = cell.run(cell.given(x), measured, after, partial(self.over_gap, drift))
         return x[::-1]
@@ -84,15 +84,15 @@ class ODERNNEncoder(eqx.Module):
         return jnp.concatenate([moved, state[..., width:]], axis=-1)
 
 
-def build(system: System | None, plan: Plan, config: Config, seed: int) -> LatentODENetwork:
+def build(system: System | None, scales: TrajectoryScales, config: Config, seed: int) -> LatentODENetwork:
     """A network before its training."""
     rng = np.random.default_rng(seed)
     latent, drift = config.latent, config.drift
     return LatentODENetwork(
-        emission=Emission(plan, config, latent, rng),
-        plan=plan,
+        decoder=TrajectoryDecoder(scales, config, latent, rng),
+        scales=scales,
         config=config,
-        encoder=ODERNNEncoder(plan, config, rng),
+        encoder=ODERNNEncoder(scales, config, rng),
         head=Dense(config.encoder.width, 2 * latent, rng),
         drift=MLP(latent, drift.width, drift.layers, latent, rng, activation="tanh"),
     )

@@ -19,15 +19,15 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from pydantic import Field
 
-from physsm.models._latent.objective import mean_square
-from physsm.models._latent.plan import Plan
-from physsm.models._latent.rows import Observations
-from physsm.models._trajectory.config import PhysicsConfig, Recurrent
-from physsm.models._trajectory.encoder import CERTAIN, ParameterEncoder
-from physsm.models._trajectory.fitted import FittedTrajectory
-from physsm.models._trajectory.forecaster import PhysicsForecaster
-from physsm.models._trajectory.physics import PhysicsPath, physics_parts, residual_drift
-from physsm.models._trajectory.values import Course, Path, Window
+from physsm.models._network.reductions import mean_square
+from physsm.models._encode_decode.scales import TrajectoryScales
+from physsm.models._network.observations import Observations
+from physsm.models._encode_decode.config import PhysicsConfig, Recurrent
+from physsm.models._encode_decode.encoder import CERTAIN, ParameterEncoder
+from physsm.models._encode_decode.fitted import FittedTrajectory
+from physsm.models._encode_decode.forecaster import PhysicsForecaster
+from physsm.models._encode_decode.physics import PhysicsTrajectory, physics_parts, residual_drift
+from physsm.models._encode_decode.values import Timeline, Trajectory, Window
 from physsm.nn.gaussian import Gaussian, gaussian
 from physsm.nn.mlp import MLP, Dense
 from physsm.physics.system import System
@@ -78,7 +78,7 @@ def inconsistency(four: Four, weight: Float[Array, "rows batch channels"]) -> Fl
     return total / 4
 
 
-class PhysicsVAENetwork(PhysicsPath):
+class PhysicsVAENetwork(PhysicsTrajectory):
     """A path under equations and a learned part, with auxiliary latents beside the states."""
 
     auxiliary_head: Dense
@@ -103,24 +103,24 @@ class PhysicsVAENetwork(PhysicsPath):
         change = self.unmixer(jnp.concatenate([rows.last, beside], axis=-1))
         return rows._replace(last=rows.last + change)
 
-    def path(self, start: Any, times: Float[Array, " times"], course: Course) -> Path:
+    def trajectory(self, start: Any, times: Float[Array, " times"], timeline: Timeline) -> Trajectory:
         """States, with the auxiliary latent beside them."""
-        known, pace = self.physics.drift(self.unknowns(start), course), self.pace
+        known, pace = self.physics.drift(self.unknowns(start), timeline), self.scales.pace
 
         def rate(t: Array, z: Array) -> Array:
             added = self.drift(jnp.concatenate([z, start.auxiliary]))
             return known(t, z) + jnp.asarray(pace, z.dtype) * added
 
-        return self._beside(self.follow(self.state(start.start), rate, times, course), start)
+        return self._beside(self.follow(self.state(start.start), rate, times, timeline), start)
 
-    def physics_path(self, start: Any, times: Float[Array, " times"], course: Course) -> Path:
+    def physics_trajectory(self, start: Any, times: Float[Array, " times"], timeline: Timeline) -> Trajectory:
         """The same without the learned part."""
-        drift = self.physics.drift(self.unknowns(start), course)
-        return self._beside(self.follow(self.state(start.start), drift, times, course), start)
+        drift = self.physics.drift(self.unknowns(start), timeline)
+        return self._beside(self.follow(self.state(start.start), drift, times, timeline), start)
 
-    def _beside(self, path: Path, start: Any) -> Path:
-        latent = jnp.broadcast_to(start.auxiliary, (len(path.z), len(start.auxiliary)))
-        return path._replace(z=jnp.concatenate([path.z, latent], axis=-1))
+    def _beside(self, trajectory: Trajectory, start: Any) -> Trajectory:
+        latent = jnp.broadcast_to(start.auxiliary, (len(trajectory.z), len(start.auxiliary)))
+        return trajectory._replace(z=jnp.concatenate([trajectory.z, latent], axis=-1))
 
     def decode(
         self, z: Float[Array, "*steps d"], controls: Float[Array, "*steps controls"]
@@ -130,34 +130,34 @@ class PhysicsVAENetwork(PhysicsPath):
 
     def decode_states(self, z: Array, controls: Array) -> Float[Array, "*steps channels"]:
         """From the states alone."""
-        return self.emission(z[..., : self.physics.size], controls)
+        return self.decoder(z[..., : self.physics.size], controls)
 
     def unknowns(self, start: Any) -> Float[Array, " unknowns"]:
         """Those of the window."""
         return self.unknowns_of(start.terms)
 
-    def four(self, start: Any, path: Path, course: Course) -> tuple[Four, Bool[Array, " batch"]]:
+    def four(self, start: Any, trajectory: Trajectory, timeline: Timeline) -> tuple[Four, Bool[Array, " batch"]]:
         """Predictions with and without the auxiliary parts, at all rows; and whether physics alone
         could be followed to the end.
         """
-        alone = jax.vmap(self.physics_path, in_axes=(0, 1, 1), out_axes=1)
-        physics = alone(start, course.times, course)
+        alone = jax.vmap(self.physics_trajectory, in_axes=(0, 1, 1), out_axes=1)
+        physics = alone(start, timeline.times, timeline)
         predicted = Four(
-            self.decode(path.z, course.controls),
-            self.decode_states(path.z, course.controls),
-            self.decode(physics.z, course.controls),
-            self.decode_states(physics.z, course.controls),
+            self.decode(trajectory.z, timeline.controls),
+            self.decode_states(trajectory.z, timeline.controls),
+            self.decode(physics.z, timeline.controls),
+            self.decode_states(physics.z, timeline.controls),
         )
         return predicted, physics.is_reached.all(0)
 
     def penalty(
-        self, window: Window, inferred: Any, start: Any, path: Path, key: PRNGKeyArray | None
+        self, window: Window, inferred: Any, start: Any, trajectory: Trajectory, key: PRNGKeyArray | None
     ) -> Float[Array, ""]:
         """The three regularisers."""
         config, context = self.config, len(window.rows.gaps)
-        four, is_reached = self.four(start, path, window.course)
+        four, is_reached = self.four(start, path, window.timeline)
         # Physics alone may run away where the whole does not: such windows say nothing here.
-        weight = window.weight * is_reached.astype(path.z.dtype)[None, :, None]
+        weight = window.weight * is_reached.astype(trajectory.z.dtype)[None, :, None]
         cleaned = self.cleaned(window.rows, inferred.auxiliary.mean).last
         by_physics = jax.lax.stop_gradient(four.physics[:context])
         shown = weight[:context] * window.rows.seen
@@ -176,30 +176,30 @@ class PhysicsVAENetwork(PhysicsPath):
         drawn = jr.uniform(key, shape, self.dtype, -_REACH, _REACH)
         simulated = jax.lax.stop_gradient(start)._replace(terms=drawn)
         context = len(window.rows.gaps)
-        course = jax.tree.map(lambda leaf: leaf[:context], window.course)
-        alone = jax.vmap(self.physics_path, in_axes=(0, 1, 1), out_axes=1)
-        path = alone(simulated, course.times, course)
-        shown = self.decode_states(path.z, course.controls)
+        timeline = jax.tree.map(lambda leaf: leaf[:context], window.timeline)
+        alone = jax.vmap(self.physics_trajectory, in_axes=(0, 1, 1), out_axes=1)
+        trajectory = alone(simulated, timeline.times, timeline)
+        shown = self.decode_states(trajectory.z, timeline.controls)
         rows = window.rows._replace(last=shown, seen=jnp.ones_like(shown))
         found = self.parameter_encoder(jax.lax.stop_gradient(rows)).mean
-        ends = path.is_reached.all(0).astype(found.dtype)
+        ends = trajectory.is_reached.all(0).astype(found.dtype)
         chosen = jnp.asarray(self.is_inferred, found.dtype)
         distance = (found - drawn) ** 2 @ chosen / max(self.is_inferred.sum(), 1)
         return (distance * ends).mean()
 
 
-def build(system: System, plan: Plan, config: Config, seed: int) -> PhysicsVAENetwork:
+def build(system: System, scales: TrajectoryScales, config: Config, seed: int) -> PhysicsVAENetwork:
     """A network before its training."""
     rng, states = np.random.default_rng(seed), len(system.states)
-    channels, latent = len(plan.channels), config.latent
-    parts = cast(dict[str, Any], physics_parts(system, plan, config, states, rng))
+    channels, latent = len(scales.table.channels), config.latent
+    parts = cast(dict[str, Any], physics_parts(system, scales, config, states, rng))
     shape = config.start_perceptron
     return PhysicsVAENetwork(
         **parts,
         auxiliary_head=Dense(config.encoder.width, 2 * latent, rng),
         unmixer=MLP(channels + latent, shape.width, shape.layers, channels, rng, last_gain=0.01),
         parameter_encoder=ParameterEncoder(
-            plan,
+            scales,
             config.encoder_perceptron,
             config.parameter_encoder,
             len(system.unknowns),

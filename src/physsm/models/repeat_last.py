@@ -11,17 +11,17 @@ from pydantic import BaseModel
 
 from physsm._values import Panel
 from physsm.models._base import AbstractFitted
-from physsm.models._classical import (
-    AbstractClassical,
-    ClassicalForecaster,
+from physsm.models._baseline.forecaster import (
+    AbstractBaseline,
+    BaselineForecaster,
     HorizonConfig,
 )
-from physsm.models._past import Origins, channel_points
+from physsm.models._baseline.origins import Origins, channel_points
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class FittedRepeatLast(AbstractClassical):
+class FittedRepeatLast(AbstractBaseline):
     """Nothing is learned but the size of the errors."""
 
     name: ClassVar[str] = "repeat_last"
@@ -36,7 +36,7 @@ class FittedRepeatLast(AbstractClassical):
 
 
 @final
-class RepeatLast(ClassicalForecaster):
+class RepeatLast(BaselineForecaster):
     """Repeat the last measurement; a channel that was never measured has its training mean."""
 
     name: ClassVar[str] = "repeat_last"

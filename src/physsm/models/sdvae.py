@@ -17,17 +17,17 @@ import numpy as np
 from jaxtyping import Array, Float
 from pydantic import Field
 
-from physsm.models._latent.plan import Plan
-from physsm.models._latent.rows import Observations
-from physsm.models._latent.settings import Perceptron
-from physsm.models._trajectory.config import TrajectoryConfig
-from physsm.models._trajectory.emission import Emission
-from physsm.models._trajectory.encoder import ReversedEncoder
-from physsm.models._trajectory.fitted import FittedTrajectory
-from physsm.models._trajectory.forecaster import TrajectoryForecaster
-from physsm.models._trajectory.latent_ode import start_posterior
-from physsm.models._trajectory.network import Trajectory
-from physsm.models._trajectory.values import Course, Path
+from physsm.models._encode_decode.scales import TrajectoryScales
+from physsm.models._network.observations import Observations
+from physsm.models._network.config import Perceptron
+from physsm.models._encode_decode.config import LatentConfig
+from physsm.models._encode_decode.decoder import TrajectoryDecoder
+from physsm.models._encode_decode.encoder import ReversedEncoder
+from physsm.models._encode_decode.fitted import FittedTrajectory
+from physsm.models._encode_decode.forecaster import TrajectoryForecaster
+from physsm.models._encode_decode.latent_ode import start_posterior
+from physsm.models._encode_decode.network import AbstractEncodeDecode
+from physsm.models._encode_decode.values import Timeline, Trajectory
 from physsm.nn.gaussian import Gaussian
 from physsm.nn.initial import parameter
 from physsm.nn.lean_scan import lean_scan
@@ -35,7 +35,7 @@ from physsm.nn.mlp import MLP, Dense
 from physsm.physics.system import System
 
 
-class Config(TrajectoryConfig):
+class Config(LatentConfig):
     """Settings beside those of all models with a path.
 
     - `latent`: positions and momenta together, so it is even.
@@ -68,7 +68,7 @@ def leapfrog(
     return q, p
 
 
-class SymplecticNetwork(Trajectory):
+class SymplecticNetwork(AbstractEncodeDecode):
     """A path of constant energy."""
 
     encoder: ReversedEncoder
@@ -92,35 +92,35 @@ class SymplecticNetwork(Trajectory):
         def force(q: Array) -> Array:
             return -jax.grad(lambda q: self.potential(q)[0])(q)
 
-        time = gap * jnp.asarray(self.pace, gap.dtype)
+        time = gap * jnp.asarray(self.scales.pace, gap.dtype)
         moved = leapfrog(q, p, force, jnp.exp(-self.log_mass), time, self.config.substeps)
         return jnp.concatenate(moved)
 
-    def path(
-        self, start: Float[Array, " latent"], times: Float[Array, " times"], course: Course
-    ) -> Path:
+    def trajectory(
+        self, start: Float[Array, " latent"], times: Float[Array, " times"], timeline: Timeline
+    ) -> Trajectory:
         """From row to row, and from the last row before a time to it."""
 
         def row(z: Array, gap: Array) -> tuple[Array, Array]:
             after = self.advance(z, gap)
             return after, after
 
-        gaps = jnp.diff(course.times, prepend=course.times[:1])
+        gaps = jnp.diff(timeline.times, prepend=timeline.times[:1])
         _, at_rows = lean_scan(row, start, gaps)
-        last = jnp.clip(jnp.searchsorted(course.times, times, side="right") - 1, 0)
-        z = jax.vmap(self.advance)(at_rows[last], times - course.times[last])
-        return Path(z, jnp.isfinite(z).all(-1))
+        last = jnp.clip(jnp.searchsorted(timeline.times, times, side="right") - 1, 0)
+        z = jax.vmap(self.advance)(at_rows[last], times - timeline.times[last])
+        return Trajectory(z, jnp.isfinite(z).all(-1))
 
 
-def build(system: System | None, plan: Plan, config: Config, seed: int) -> SymplecticNetwork:
+def build(system: System | None, scales: TrajectoryScales, config: Config, seed: int) -> SymplecticNetwork:
     """A network before its training."""
     rng, n = np.random.default_rng(seed), config.latent // 2
     energy = config.energy
     return SymplecticNetwork(
-        emission=Emission(plan, config, config.latent, rng),
-        plan=plan,
+        decoder=TrajectoryDecoder(scales, config, config.latent, rng),
+        scales=scales,
         config=config,
-        encoder=ReversedEncoder(plan, config.encoder_perceptron, config.encoder, rng),
+        encoder=ReversedEncoder(scales, config.encoder_perceptron, config.encoder, rng),
         head=Dense(config.encoder.width, 2 * config.latent, rng),
         potential=MLP(n, energy.width, energy.layers, 1, rng, activation="softplus"),
         log_mass=parameter(np.zeros(n)),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from physsm._values import Panel, Series
-from physsm.models._latent.plan import data_plan, physics_plan
+from physsm.models._network.scales import data_plan, physics_plan
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.forecaster import PhySSM
 from physsm.models.phy_ssm.network import Network

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from physsm.models.phy_ssm.assimilate import correct, predict, within
+from physsm.models.phy_ssm.kalman import correct, predict, within
 
 
 def joint_condition(F, Q, m0, P0, measured, precision):

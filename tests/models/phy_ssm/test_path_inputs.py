@@ -6,8 +6,8 @@ import pytest
 
 from physsm import System
 from physsm._values import Panel, Series
-from physsm.models._latent.plan import data_plan, physics_plan
-from physsm.models.phy_ssm.path_inputs import PathInputs
+from physsm.models._network.scales import data_plan, physics_plan
+from physsm.models.phy_ssm.linear_bypass import PathInputs
 
 
 def inputs_of(text: str, controls: np.ndarray, names=("u", "v")) -> PathInputs:

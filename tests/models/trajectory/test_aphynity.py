@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from physsm.data.window import gather, whole_series
-from physsm.models._trajectory.values import as_window
+from physsm.models._encode_decode.values import as_window
 from tests.models.trajectory.make import network, pendulums
 
 
@@ -18,12 +18,12 @@ def penalty(norm: float, gain: float) -> tuple[float, float]:
     louder = jax.tree.map(lambda leaf: gain * leaf, found.residual)
     found = eqx.tree_at(lambda n: n.residual, found, louder)
     window = as_window(
-        gather(found.plan.scale(panel), whole_series(panel, 5), 10, 5, 1.0), 10, found.dtype
+        gather(found.scales.scale(panel), whole_series(panel, 5), 10, 5, 1.0), 10, found.dtype
     )
     inferred = found.infer(window.rows)
     starts = found.starts(inferred, jr.key(0))
-    path = found.paths(starts, window.course.times, window.course)
-    by_hand = np.mean([(np.asarray(found.residual(z)) ** 2).sum() for z in path.z.reshape(-1, 2)])
+    trajectory = found.paths(starts, window.timeline.times, window.timeline)
+    by_hand = np.mean([(np.asarray(found.residual(z)) ** 2).sum() for z in trajectory.z.reshape(-1, 2)])
     return float(found.penalty(window, inferred, starts, path, None)), float(by_hand)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from physsm.data.window import Sizes, gather, whole_series
-from physsm.models._trajectory.values import as_window
+from physsm.models._encode_decode.values import as_window
 from physsm.models.contiformer import evenly
 from tests.models.trajectory.make import network, pendulums
 
@@ -16,12 +16,12 @@ from tests.models.trajectory.make import network, pendulums
 def test_chunked_equals_unchunked(chunk):
     panel = pendulums(3, 20, 0)
 
-    def path(size):
+    def trajectory(size):
         found = network("contiformer", panel, Sizes(14, 6, 5), chunk=size, depth=2)
-        batch = gather(found.plan.scale(panel), whole_series(panel, 6), 14, 6, 1.0)
+        batch = gather(found.scales.scale(panel), whole_series(panel, 6), 14, 6, 1.0)
         window = as_window(batch, 14, found.dtype)
         starts = found.starts(found.infer(window.rows), None)
-        return np.asarray(found.paths(starts, window.course.times, window.course).z)
+        return np.asarray(found.paths(starts, window.timeline.times, window.timeline).z)
 
     np.testing.assert_allclose(path(chunk), path(100), atol=1e-12)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax.scipy.stats import norm
 
-from physsm.models._trajectory.values import Course
+from physsm.models._encode_decode.values import Timeline
 from physsm.models.ode2vae import Inferred, Start, log_density
 from physsm.nn.gaussian import Gaussian
 from tests.models.trajectory.make import network, pendulums
@@ -26,8 +26,8 @@ def strong_network():
     return eqx.tree_at(lambda n: n.drift, found, jax.tree.map(lambda leaf: 1.7 * leaf, found.drift))
 
 
-def course() -> Course:
-    return Course(TIMES, jnp.zeros((len(TIMES), 0)))
+def timeline() -> Timeline:
+    return Timeline(TIMES, jnp.zeros((len(TIMES), 0)))
 
 
 def test_log_density_is_that_of_the_change_of_variables():
@@ -35,13 +35,13 @@ def test_log_density_is_that_of_the_change_of_variables():
     z0, density = jnp.array([0.3, -0.5, 0.8, 0.1]), jnp.array(-1.3)
 
     def states(z):
-        return found.path(Start(z, density, found.drift), TIMES, course()).z
+        return found.path(Start(z, density, found.drift), TIMES, timeline()).z
 
-    path = found.path(Start(z0, density, found.drift), TIMES, course())
+    trajectory = found.path(Start(z0, density, found.drift), TIMES, timeline())
     jacobians = np.asarray(jax.jit(jax.jacrev(states))(z0))
     expected = -1.3 - np.array([np.linalg.slogdet(J)[1] for J in jacobians])
     assert np.ptp(expected) > 0.1
-    np.testing.assert_allclose(path.log_density, expected, atol=1e-5)
+    np.testing.assert_allclose(trajectory.log_density, expected, atol=1e-5)
 
 
 def test_the_start_has_the_density_of_the_draw_with_its_std():
@@ -65,7 +65,7 @@ def test_positions_follow_velocities():
     found = strong_network()
     fine = jnp.linspace(0, 6.0, 601)
     start = Start(jnp.array([0.3, -0.5, 0.8, 0.1]), jnp.array(0.0), found.drift)
-    z = np.asarray(found.path(start, fine, Course(fine, jnp.zeros((601, 0)))).z)
+    z = np.asarray(found.path(start, fine, Timeline(fine, jnp.zeros((601, 0)))).z)
     slope = np.gradient(z[:, :2], np.asarray(fine), axis=0)[1:-1]
     np.testing.assert_allclose(slope, found.pace * z[1:-1, 2:], atol=1e-4)
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from physsm import System
 from physsm._values import Panel, Series
 from physsm.data.window import Windows, gather, whole_series
-from physsm.models._calibration import uncalibrated
-from physsm.models._stored import Interface
-from physsm.models._trajectory import compute
-from physsm.models._trajectory.compute import Asked, answer, spread_of_answers
-from physsm.models._trajectory.objective import _as_far_as, objective, reconstruction
-from physsm.models._trajectory.on_windows import Future, OnWindows, Wanted
-from physsm.models._trajectory.tiles import tiles_of
-from physsm.models._trajectory.values import Course, Path, as_window, elapsed
+from physsm.models._intervals import uncalibrated
+from physsm.models._files import Interface
+from physsm.models._encode_decode import compute
+from physsm.models._encode_decode.windows import Asked, answer, spread_of_answers
+from physsm.models._encode_decode.objective import _as_far_as, objective, reconstruction
+from physsm.models._encode_decode.windows import Future, OnWindows, Wanted
+from physsm.models._encode_decode.tiles import tiles_of
+from physsm.models._encode_decode.values import Timeline, Trajectory, as_window, elapsed
 from physsm.models.goku import FittedGoku, Goku
 from physsm.nn.gaussian import Gaussian
 from tests.models.trajectory.make import SIZES, fitted, network, pendulums
@@ -28,7 +28,7 @@ STRAINED = {"rtol": 1e-12, "atol": 1e-14, "max_steps": 8}
 
 
 def batch_of(found, panel: Panel):
-    return gather(found.plan.scale(panel), whole_series(panel, 5), 10, 5, 1.0)
+    return gather(found.scales.scale(panel), whole_series(panel, 5), 10, 5, 1.0)
 
 
 def test_a_solver_that_does_not_reach_the_end_makes_the_step_be_skipped():
@@ -122,7 +122,7 @@ def test_divergence_is_that_of_gaussians_from_standard_ones():
     panel = pendulums(3, 15, 0)
     found = network("latent_ode", panel)
     window = as_window(batch_of(found, panel), 10, found.dtype)
-    path = Path(jnp.zeros((15, 3, 4)), jnp.ones((15, 3), bool))
+    trajectory = Trajectory(jnp.zeros((15, 3, 4)), jnp.ones((15, 3), bool))
     mean, std = jnp.array([[0.0, 2.0]]), jnp.array([[1.0, 0.5]])
     expected = np.mean([0.0, (0.25 + 4.0 - 1.0) / 2 - np.log(0.5)])
     said = {"one": Gaussian(mean, std), "none": Gaussian(mean[:, :0], std[:, :0])}
@@ -135,7 +135,7 @@ def test_a_curriculum_counts_from_the_first_row_of_a_series():
     panel = pendulums(2, 15, 0)
     short = panel.between(np.array([0, 7]), 15)
     found = network("latent_ode", panel)
-    batch = gather(found.plan.scale(short), whole_series(short, 5), 10, 5, 1.0)
+    batch = gather(found.scales.scale(short), whole_series(short, 5), 10, 5, 1.0)
     window = _as_far_as(as_window(batch, 10, found.dtype), 0.25)
     counted = np.asarray(window.weight)[..., 0].sum(0)
     np.testing.assert_array_equal(counted, [4, 3])  # rows 0 to 0.25 of 15, and of 8
@@ -181,8 +181,8 @@ def test_draws_of_a_long_future_are_made_a_few_at_a_time(monkeypatch, at_once):
 
     def one_draw(key):
         starts = jax.vmap(lambda one: found.draw(one, key))(found.infer(rows))
-        course = Course(elapsed(jnp.concatenate([rows.gaps, asked.gaps])), none[:0])
-        return found.decode(found.paths(starts, asked.times, course).z, none)
+        timeline = Timeline(elapsed(jnp.concatenate([rows.gaps, asked.gaps])), none[:0])
+        return found.decode(found.paths(starts, asked.times, timeline).z, none)
 
     draws = [eqx.filter_jit(one_draw)(key) for key in jr.split(jr.key(0), 8)]
     low, high = np.quantile(np.stack(draws), [0.1587, 0.8413], axis=0)

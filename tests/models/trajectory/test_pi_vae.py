@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from physsm.data.window import gather, whole_series
-from physsm.models._trajectory.values import as_window
+from physsm.models._encode_decode.values import as_window
 from physsm.models.pi_vae import Four, PhysicsVAENetwork, inconsistency
 from physsm.nn.gaussian import Gaussian
 from tests.models.trajectory.make import PENDULUM, network, pendulums
@@ -22,11 +22,11 @@ def random(seed: int) -> jax.Array:
 
 def followed(found):
     panel = pendulums(4, 15, 1)
-    batch = gather(found.plan.scale(panel), whole_series(panel, 5), 10, 5, 1.0)
+    batch = gather(found.scales.scale(panel), whole_series(panel, 5), 10, 5, 1.0)
     window = as_window(batch, 10, found.dtype)
     inferred = found.infer(window.rows)
     starts = found.starts(inferred, jr.key(0))
-    path = found.paths(starts, window.course.times, window.course)
+    trajectory = found.paths(starts, window.timeline.times, window.timeline)
     return window, inferred, starts, path
 
 
@@ -65,8 +65,8 @@ def test_inconsistency_is_a_quarter_of_the_four_distances():
 
 def test_consistency_vanishes_without_auxiliary_parts():
     found = without(pi_vae(), "drift", "output")
-    window, _, starts, path = followed(found)
-    four, is_reached = found.four(starts, path, window.course)
+    window, _, starts, trajectory = followed(found)
+    four, is_reached = found.four(starts, path, window.timeline)
     assert is_reached.all()
     np.testing.assert_allclose(four.full, four.physics, atol=1e-12)
     assert float(inconsistency(four, window.weight)) < 1e-20
@@ -76,15 +76,15 @@ def test_consistency_vanishes_without_auxiliary_parts():
 def test_each_auxiliary_part_alone_makes_it_positive(part):
     other = {"drift": "output", "output": "drift"}[part]
     found = without(pi_vae(), other)
-    window, _, starts, path = followed(found)
-    assert float(inconsistency(found.four(starts, path, window.course)[0], window.weight)) > 1e-12
+    window, _, starts, trajectory = followed(found)
+    assert float(inconsistency(found.four(starts, path, window.timeline)[0], window.weight)) > 1e-12
 
 
 def test_unmixing_vanishes_where_rows_are_what_physics_predicts():
     settings = {"consistency": 0.0, "augmentation": 0.0, "unmixing": 1.0}
     found = without(pi_vae(**settings), "drift", "output", "unmixer")
-    window, inferred, starts, path = followed(found)
-    shown = found.four(starts, path, window.course)[0].physics[:10]
+    window, inferred, starts, trajectory = followed(found)
+    shown = found.four(starts, path, window.timeline)[0].physics[:10]
     by_physics = window._replace(rows=window.rows._replace(last=shown))
     assert float(found.penalty(by_physics, inferred, starts, path, jr.key(1))) < 1e-20
     assert float(found.penalty(window, inferred, starts, path, jr.key(1))) > 1e-3
@@ -134,9 +134,9 @@ def test_augmentation_vanishes_where_all_that_is_drawn_is_inferred():
 
 def test_windows_whose_physics_runs_away_alone_say_nothing():
     found = pi_vae(physics=PENDULUM.replace("theta' = omega", "theta' = omega + 9*(1 + theta**2)"))
-    window, inferred, starts, path = followed(found)
-    held = path._replace(z=jnp.ones_like(path.z), is_reached=jnp.ones_like(path.is_reached))
-    assert not found.four(starts, held, window.course)[1].any()
+    window, inferred, starts, trajectory = followed(found)
+    held = trajectory._replace(z=jnp.ones_like(trajectory.z), is_reached=jnp.ones_like(trajectory.is_reached))
+    assert not found.four(starts, held, window.timeline)[1].any()
     assert float(found.penalty(window, inferred, starts, held, None)) == 0
     slope = eqx.filter_grad(lambda n: n.penalty(window, inferred, starts, held, None))(found)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope))
@@ -150,7 +150,7 @@ def test_unknowns_are_not_drawn_with_the_key_of_the_starts(monkeypatch):
         lambda self, window, start, key: keys.append(key) or jnp.zeros(()),
     )
     found = pi_vae()
-    window, inferred, starts, path = followed(found)
+    window, inferred, starts, trajectory = followed(found)
     found.penalty(window, inferred, starts, path, jr.key(5))
     assert len(keys) == 1
     assert (jr.key_data(keys[0]) != jr.key_data(jr.key(5))).any()

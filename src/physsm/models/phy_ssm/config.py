@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from numpy.random import Generator
 from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._arguments import merged
-from physsm.models._latent.settings import DEEPEST, WIDEST, NetworkConfig, Perceptron
-from physsm.nn.s5 import Discretisation, Skip
+from physsm.models._network.config import DEEPEST, WIDEST, NetworkConfig, Perceptron
+from physsm.nn.s5 import Discretisation, S5Stack, Skip
 from physsm.training.loop import TrainingSettings
 from physsm.training.optimiser import OptimiserSettings
 
@@ -34,25 +35,26 @@ class Config(NetworkConfig):
     - `latent`: size of the sampled latent, mapped linearly to the states; None: the states.
     - `physical_units`: scale states by their data and time by the median gap, so that the known
       terms hold in the user's units; else the structure acts on a free latent.
-    - `direct`: a channel that measures no state goes on from its last value by a linear function of
-      the rows before, to which the decoder adds; only where rows are nearly regular.
-    - `assimilate`: a state is inferred by a Kalman filter around the unit, which takes what the
-      encoder says as a measurement; the values of `per series` unknowns are inferred with it. Else,
-      and where no channel measures a state, the encoder alone infers it, as in the paper.
-    - `unknown_network`: what predicts the varying unknowns.
-    - `control_hold`: a control keeps its value until the next row (`start`, as a digital
+    - `linear_bypass`: a channel that measures no state continues from its last value by a linear
+      function of the time steps before, to which the decoder adds; only where times are nearly
+      regular.
+    - `inference`: `kalman`: a Kalman filter around the unit infers the states, with the encoder's
+      outputs as measurements, and the `per series` unknowns. `encoder`, and wherever no channel
+      measures a state: the encoder alone infers them, as in the paper.
+    - `unknown_network`: the network that predicts the varying unknowns.
+    - `control_hold`: a control keeps its value until the next time step (`start`, as a digital
       controller does), or is a smooth signal of which a gap sees the mean of both ends (`mean`).
     - `correct`: evaluate the coefficients at the middle of the step (a second solve): second order
       for nonlinear systems too.
-    - `substeps`: equal parts in which the unit takes each gap; the error of a step, which an
-      unknown constant would make up for, falls with their square.
-    - `relift`: lifted states are computed anew from the states after each step of a rollout.
+    - `substeps`: equal parts in which the unit crosses each gap. The error of a step, which would
+      bias an unknown constant, falls with their square.
+    - `relift`: lifted states are computed again from the states after each step of a rollout.
     - `beta`, `lambda_`: weights of the KL term and of the physics state regulariser; `anneal`:
       share of the training over which beta grows from zero.
-    - `surprise`: weight of minus the log likelihood of measured states, each given the rows before
-      it, under the filter: what makes constants and noises come out unbiased.
-    - `curriculum`: share of the training over which the rollout that counts grows to its length:
-      long rollouts of a wrong model have gradients that mislead.
+    - `likelihood`: weight of the filter's negative log likelihood of measured states, one step
+      ahead: it makes estimates of constants and noises unbiased.
+    - `curriculum`: share of the training over which the rollout in the loss grows to its length:
+      long rollouts of a wrong model have misleading gradients.
     """
 
     ground_states: bool = True
@@ -62,13 +64,13 @@ class Config(NetworkConfig):
     decoder_perceptron: Perceptron = Perceptron(width=64, layers=2)
     latent: int | None = Field(default=None, ge=1, le=WIDEST)
     unit: Stack = Stack(width=32, states=32, depth=2)
-    assimilate: bool = True
+    inference: Literal["kalman", "encoder"] = "kalman"
     unknown_network: Literal["s5", "mlp"] = "s5"
     unknown_hidden: int = Field(default=32, ge=1, le=WIDEST)
     discretisation: Discretisation = "zoh"
     skip: Skip = "raw"
     physical_units: bool = True
-    direct: bool = True
+    linear_bypass: bool = True
     control_hold: Literal["start", "mean"] = "start"
     correct: bool = True
     substeps: int = Field(default=2, ge=1, le=100)
@@ -76,7 +78,7 @@ class Config(NetworkConfig):
     beta: float = Field(default=1e-3, ge=0)
     lambda_: float = Field(default=0.1, ge=0, alias="lambda")
     regulariser: Literal["euclidean", "cosine", "chebyshev"] = "euclidean"
-    surprise: float = Field(default=1.0, ge=0)
+    likelihood: float = Field(default=1.0, ge=0)
     anneal: float = Field(default=0.2, ge=0, le=1)
     curriculum: float = Field(default=0.5, ge=0, le=1)
 
@@ -91,8 +93,8 @@ PAPER: dict[str, Any] = {
     "skip": "normalised",
     "physical_units": False,
     "ground_states": False,
-    "direct": False,
-    "assimilate": False,
+    "linear_bypass": False,
+    "inference": "encoder",
     "correct": False,
     "substeps": 1,
     "relift": False,
@@ -119,3 +121,15 @@ PRESETS: dict[str, dict[str, Any]] = {"default": {}, "paper": PAPER}
 def preset_settings(preset: Preset, changes: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a preset with some of them changed; tables are merged, not replaced."""
     return merged(PRESETS[preset], changes)
+
+
+def make_stack(stack: Stack, width: int, config: Config, rng: Generator) -> S5Stack:
+    """An S5 stack of the given width, in the discretisation and form of the whole network."""
+    return S5Stack(
+        stack.depth,
+        width,
+        stack.states,
+        rng,
+        discretisation=config.discretisation,
+        skip=config.skip,
+    )

@@ -1,6 +1,9 @@
-"""The sequential encoder: a perceptron for each row, then an S5 stack over all rows so far."""
+"""The sequential encoder: a perceptron at each time step, then an S5 stack over all steps so far."""
 
 from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,138 +11,186 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.random import Generator
 
-from physsm.models._latent.plan import Plan
-from physsm.models._latent.rows import Observations
-from physsm.models.phy_ssm.config import Config
-from physsm.models.phy_ssm.stacks import make_stack
-from physsm.models.phy_ssm.values import Inferred
+from physsm.models._network.observations import Observations
+from physsm.models._network.scales import Scales, StateScales
+from physsm.models.phy_ssm.config import Config, make_stack
+from physsm.models.phy_ssm.values import Encoded
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.gaussian import Gaussian, gaussian
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.s5 import S5Stack
 
-_CERTAIN, _VAGUE = -2.0, 1.0  # raw values of the std before training: 0.13 and 1.3
-_SMALL = 0.01  # gain of a head that only corrects what was measured
+_CERTAIN, _VAGUE = -2.0, 1.0  # raw standard deviations before training: 0.13 and 1.3
+_SMALL = 0.01  # gain of a head that only corrects measurements
 
 
-class RowNetwork(eqx.Module):
-    """A perceptron for each row, an S5 stack over the rows, and the head of the latent."""
+@dataclass(frozen=True)
+class Readout:
+    """How outputs of the head become a latent: `correction` times the output, added to the measured
+    states (if `adds_measured`), with raw standard deviations around `std_start`.
+    """
+
+    correction: tuple[float, ...]
+    std_start: tuple[float, ...]
+    adds_measured: bool
+    gain: float = 1.0
+
+    @property
+    def size(self) -> int:
+        """The size of the latent."""
+        return len(self.correction)
+
+
+def free_latent(size: int) -> Readout:
+    """A latent that the encoder infers freely, as in the paper."""
+    return Readout((1.0,) * size, (_CERTAIN,) * size, adds_measured=False)
+
+
+def corrected_states(states: StateScales) -> Readout:
+    """The states themselves: measured ones start as last seen, others in the middle of their scale."""
+    size = len(states.state_scale)
+    return Readout((1.0,) * size, (_CERTAIN,) * size, adds_measured=True)
+
+
+def measurements_of_states(states: StateScales) -> Readout:
+    """Measurements of the states for a filter, which at first gives little weight to those of states
+    that no channel measures.
+
+    The filter weighs measured states itself. If the encoder moved them besides, the move and a wrong
+    constant could make up for each other, and the constant would stay where training began.
+    """
+    is_measured = states.channel_of_state >= 0
+    return Readout(
+        correction=tuple(0.0 if measured else 1.0 for measured in is_measured),
+        std_start=tuple(_CERTAIN if measured else _VAGUE for measured in is_measured),
+        adds_measured=True,
+        gain=_SMALL,
+    )
+
+
+class AbstractEncoder(eqx.Module):
+    """An encoder infers the latent at each time step from the observations up to it."""
+
+    scales: eqx.AbstractVar[Scales]
+
+    @property
+    @abc.abstractmethod
+    def latent(self) -> int:
+        """The size of the latent."""
+
+    @abc.abstractmethod
+    def start(self, dtype: jnp.dtype) -> Float[Array, "depth states"]:
+        """The recurrent state before the first time step."""
+
+    @abc.abstractmethod
+    def __call__(self, rows: Observations) -> tuple[Encoded, Float[Array, "*batch depth states"]]:
+        """Latents at all time steps from the first on, and the recurrent state after them."""
+
+    @abc.abstractmethod
+    def step(
+        self, row: Observations, states: Float[Array, "depth states"]
+    ) -> tuple[Encoded, Float[Array, "depth states"]]:
+        """The same for one time step."""
+
+    def measured_states(self, last: Float[Array, "*steps channels"]) -> Float[Array, "*steps n"]:
+        """Measured states as last seen; the others in the middle of their scale."""
+        states = self.scales.states
+        place = states.channel_of_state
+        shown = last[..., place.clip(0)] * on_last_axis(place >= 0, last)
+        return shown + on_last_axis(states.state_offset, last)
+
+
+class MeasuredStates(AbstractEncoder):
+    """The encoder where channels measure every state: nothing is left to infer, so that it has no
+    network. A filter knows how far off the measurements may be.
+    """
+
+    scales: Scales = eqx.field(static=True)
+
+    @property
+    def latent(self) -> int:
+        """The number of states."""
+        return len(self.scales.states.state_scale)
+
+    def start(self, dtype: jnp.dtype) -> Float[Array, "depth states"]:
+        """No recurrent state."""
+        return jnp.zeros((0, 0), dtype)
+
+    def __call__(self, rows: Observations) -> tuple[Encoded, Float[Array, "*batch depth states"]]:
+        """The states as last seen."""
+        nothing = jnp.zeros((*rows.gaps.shape[1:], 0, 0), rows.gaps.dtype)
+        return self._encoded(rows), nothing
+
+    def step(
+        self, row: Observations, states: Float[Array, "depth states"]
+    ) -> tuple[Encoded, Float[Array, "depth states"]]:
+        """The same for one time step."""
+        return self._encoded(row), states
+
+    def _encoded(self, rows: Observations) -> Encoded:
+        mean = self.measured_states(rows.last)
+        return Encoded(Gaussian(mean, jnp.ones_like(mean)), mean[..., :0])
+
+
+class SequentialEncoder(AbstractEncoder):
+    """Perceptron, S5 stack, and heads of the latent and of the per-series unknowns."""
 
     perceptron: MLP
     stack: S5Stack
     posterior_head: Dense
-
-    def __init__(self, inputs: int, outputs: int, gain: float, config: Config, rng: Generator):
-        width, first = config.encoder.width or 32, config.encoder_perceptron
-        self.perceptron = MLP(inputs, first.width, first.layers, width, rng)
-        self.stack = make_stack(config.encoder, width, config, rng)
-        self.posterior_head = Dense(width, outputs, rng, gain)
-
-
-class Encoder(eqx.Module):
-    """Infers the latent of each row from the rows up to it.
-
-    Where the latent is the state itself (`is_state`), the outputs correct what was measured: a
-    measured state starts as last seen, another one in the middle of its scale. `is_filtered`: the
-    outputs are measurements for a filter, which at first gets little from what is not measured. If
-    it measures all states there is nothing left to infer, and no network.
-    """
-
-    network: RowNetwork | None
     series_head: Dense | None
-    latent: int = eqx.field(static=True)
-    plan: Plan = eqx.field(static=True)
-    physical_units: bool = eqx.field(static=True)
-    is_state: bool = eqx.field(static=True)
-    is_filtered: bool = eqx.field(static=True)
+    scales: Scales = eqx.field(static=True)
+    readout: Readout = eqx.field(static=True)
+    reads_controls: bool = eqx.field(static=True)
 
     def __init__(
-        self,
-        plan: Plan,
-        config: Config,
-        latent: int,
-        per_series: int,
-        *,
-        is_state: bool,
-        is_filtered: bool,
-        rng: Generator,
+        self, scales: Scales, config: Config, readout: Readout, per_series: int, rng: Generator
     ):
-        self.plan, self.physical_units = plan, config.physical_units
-        self.is_state, self.is_filtered = is_state, is_filtered
-        self.latent = latent
-        controls = len(plan.controls) if config.physical_units else 0
-        inputs = len(plan.channels) * (2 if plan.shows_missing else 1) + controls
+        self.scales, self.readout, self.reads_controls = scales, readout, config.physical_units
+        table, first = scales.table, config.encoder_perceptron
+        controls = len(table.controls) if self.reads_controls else 0
+        inputs = len(table.channels) * (2 if table.shows_missing else 1) + controls
         width = config.encoder.width or 32
-        is_idle = is_filtered and bool((plan.channel_of_state >= 0).all())
-        gain = _SMALL if is_filtered else 1.0
-        self.network = None if is_idle else RowNetwork(inputs, 2 * latent, gain, config, rng)
-        has_head = per_series > 0 and not is_filtered
-        self.series_head = Dense(width, per_series, rng, gain=0.1) if has_head else None
+        self.perceptron = MLP(inputs, first.width, first.layers, width, rng)
+        self.stack = make_stack(config.encoder, width, config, rng)
+        self.posterior_head = Dense(width, 2 * readout.size, rng, readout.gain)
+        self.series_head = Dense(width, per_series, rng, gain=0.1) if per_series else None
+
+    @property
+    def latent(self) -> int:
+        """The size of the latent."""
+        return self.readout.size
 
     def start(self, dtype: jnp.dtype) -> Float[Array, "depth states"]:
-        """The states of the stack before the first row."""
-        return jnp.zeros((0, 0), dtype) if self.network is None else self.network.stack.start()
+        """The states of the S5 stack before the first time step."""
+        return self.stack.start()
 
-    def __call__(self, rows: Observations) -> tuple[Inferred, Float[Array, "*batch depth states"]]:
-        """The latents of all rows from the first on, and the states of the stack after them."""
-        if self.network is None:
-            nothing = jnp.zeros((*rows.gaps.shape[1:], 0, 0), rows.gaps.dtype)
-            return self._as_measured(rows), nothing
-        network = self.network
-        start = network.stack.start(*rows.gaps.shape[1:])
-        hidden, states = network.stack(network.perceptron(self._inputs(rows)), rows.gaps, start)
-        return self._infer(hidden, rows), jnp.moveaxis(states, 0, -2)
+    def __call__(self, rows: Observations) -> tuple[Encoded, Float[Array, "*batch depth states"]]:
+        """Latents at all time steps from the first on, and the states of the stack after them."""
+        start = self.stack.start(*rows.gaps.shape[1:])
+        hidden, states = self.stack(self.perceptron(self._inputs(rows)), rows.gaps, start)
+        return self._encoded(hidden, rows), jnp.moveaxis(states, 0, -2)
 
     def step(
         self, row: Observations, states: Float[Array, "depth states"]
-    ) -> tuple[Inferred, Float[Array, "depth states"]]:
-        """The same for one row."""
-        if self.network is None:
-            return self._as_measured(row), states
-        stack, discrete = self.network.stack, self.network.stack.discrete(row.gaps)
-        hidden, states = stack.step(self.network.perceptron(self._inputs(row)), discrete, states)
-        return self._infer(hidden, row), states
-
-    def _as_measured(self, rows: Observations) -> Inferred:
-        """The states as last seen; how far off that may be is for the filter to say."""
-        mean = self._measured_states(rows.last)
-        return Inferred(Gaussian(mean, jnp.ones_like(mean)), mean[..., :0])
+    ) -> tuple[Encoded, Float[Array, "depth states"]]:
+        """The same for one time step."""
+        discrete = self.stack.discrete(row.gaps)
+        hidden, states = self.stack.step(self.perceptron(self._inputs(row)), discrete, states)
+        return self._encoded(hidden, row), states
 
     def _inputs(self, rows: Observations) -> Array:
         parts = [rows.last]
-        parts += [rows.seen] if self.plan.shows_missing else []
-        if self.physical_units:
-            parts.append(self.plan.scale_controls(rows.controls))
+        parts += [rows.seen] if self.scales.table.shows_missing else []
+        parts += [self.scales.table.scale_controls(rows.controls)] if self.reads_controls else []
         return jnp.concatenate(parts, axis=-1)
 
-    def _infer(self, hidden: Array, rows: Observations) -> Inferred:
-        assert self.network is not None
-        mean, raw = jnp.split(self.network.posterior_head(hidden), 2, axis=-1)
-        if self.is_state:
-            mean = mean * self._corrects(mean) + self._measured_states(rows.last)
-            raw = raw + self._start_of_std(raw)
-        else:
-            raw = raw + _CERTAIN
-        empty = jnp.zeros((*hidden.shape[:-1], 0), hidden.dtype)
-        terms = empty if self.series_head is None else self.series_head(hidden)
-        return Inferred(gaussian(mean, raw), terms)
-
-    def _corrects(self, mean: Array) -> Array:
-        """Which states the outputs may move: under a filter only those that are not measured.
-
-        A filter weighs measurements itself. Were they moved besides, the move and a wrong constant
-        could make up for each other, and the constant would end where training began from.
-        """
-        measured = self.plan.channel_of_state >= 0
-        return on_last_axis(~measured if self.is_filtered else np.ones(len(measured)), mean)
-
-    def _start_of_std(self, raw: Array) -> Array:
-        vague = _VAGUE if self.is_filtered else _CERTAIN
-        start = [_CERTAIN if place >= 0 else vague for place in self.plan.channel_of_state]
-        return on_last_axis(start, raw)
-
-    def _measured_states(self, last: Array) -> Array:
-        """Measured states as last seen; the others in the middle of their scale."""
-        place = self.plan.channel_of_state
-        shown = last[..., place.clip(0)] * on_last_axis(place >= 0, last)
-        return shown + on_last_axis(self.plan.state_offset, last)
+    def _encoded(self, hidden: Array, rows: Observations) -> Encoded:
+        mean, raw = jnp.split(self.posterior_head(hidden), 2, axis=-1)
+        if self.readout.adds_measured:
+            corrections = mean * on_last_axis(np.array(self.readout.correction), mean)
+            mean = corrections + self.measured_states(rows.last)
+        raw = raw + on_last_axis(self.readout.std_start, raw)
+        nothing = jnp.zeros((*hidden.shape[:-1], 0), hidden.dtype)
+        terms = nothing if self.series_head is None else self.series_head(hidden)
+        return Encoded(gaussian(mean, raw), terms)

@@ -6,23 +6,32 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, final
 
+import equinox as eqx
+
 from physsm._errors import ConfigError
 from physsm._values import Panel
 from physsm.data.window import Sizes
 from physsm.models._base import read_config
-from physsm.models._latent.forecaster import NetworkForecaster
-from physsm.models._latent.plan import data_plan, physics_plan
+from physsm.models._network.scales import state_scales, table_scales
+from physsm.models._network.training import NetworkForecaster
+from physsm.models.phy_ssm.build import build_network
+from physsm.models.phy_ssm.bypass_inputs import (
+    BypassInputs,
+    BypassShape,
+    PhySSMScales,
+    function_scales,
+)
 from physsm.models.phy_ssm.config import Config, Preset, preset_settings
-from physsm.models.phy_ssm.fit_direct import fit_direct
-from physsm.models.phy_ssm.fitted import FittedLatent
+from physsm.models.phy_ssm.fit_linear_bypass import fit_linear_bypass, with_weights
+from physsm.models.phy_ssm.fitted import FittedStateSpace
+from physsm.models.phy_ssm.linear_bypass import LinearBypass
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.objective import objective, reconstruction
-from physsm.models.phy_ssm.path_inputs import PathInputs
 from physsm.physics.system import System
 
 
-class LatentForecaster(NetworkForecaster[FittedLatent]):
-    """What Phy-SSM and the plain S5 model share: the same network, with or without physics."""
+class StateSpaceForecaster(NetworkForecaster[FittedStateSpace]):
+    """Settings of Phy-SSM and of the plain S5 model: the same network, with or without physics."""
 
     Config = Config
     objective = staticmethod(objective)
@@ -30,18 +39,23 @@ class LatentForecaster(NetworkForecaster[FittedLatent]):
     config: Config
 
     def network(self, panel: Panel, held_out: Panel, sizes: Sizes, seed: int) -> Network:
-        """The network, with a direct path as it is best without any training."""
-        plan = data_plan(panel, self.config.hide > 0, self.config.physical_units)
-        if self.system is not None:
-            plan = physics_plan(plan, self.system, panel, self.config.ground_states)
-        if not self.config.direct:
-            return Network(self.system, plan, self.config, seed)
-        scaled, scaled_held_out = plan.scale(panel), plan.scale(held_out)
-        start = fit_direct(PathInputs.of(self.system, plan), scaled, scaled_held_out, sizes)
-        if start is None:
-            return Network(self.system, plan, self.config, seed)
-        plan = replace(plan, offsets=start.offsets, short=start.short_offsets)
-        return Network(self.system, plan, self.config, seed).with_direct_path(start)
+        """The network before its training, with a linear bypass that is fitted by itself."""
+        config, system = self.config, self.system
+        table = table_scales(panel, config.hide > 0, config.physical_units)
+        states = state_scales(system, table, panel, config.ground_states)
+        scales = PhySSMScales(table=table, states=states)
+        if not config.linear_bypass:
+            return build_network(system, scales, config, seed)
+        scales = replace(scales, bypass=function_scales(system, table, panel))
+        inputs = BypassInputs.of(system, scales)
+        parts = table.scale(panel), table.scale(held_out)
+        bypass = fit_linear_bypass(inputs, states, *parts, sizes)
+        if bypass is None:
+            return build_network(system, replace(scales, bypass=BypassShape()), config, seed)
+        network = build_network(system, replace(scales, bypass=bypass.shape), config, seed)
+        assert isinstance(network.decoder, LinearBypass)
+        fitted = with_weights(network.decoder, bypass)
+        return eqx.tree_at(lambda network: network.decoder, network, fitted)
 
     @classmethod
     def test_settings(cls) -> dict[str, Any]:
@@ -64,14 +78,14 @@ class LatentForecaster(NetworkForecaster[FittedLatent]):
 
 
 @final
-class FittedPhySSM(FittedLatent):
+class FittedPhySSM(FittedStateSpace):
     """A fitted Phy-SSM."""
 
     name: ClassVar[str] = "phy_ssm"
 
 
 @final
-class PhySSM(LatentForecaster):
+class PhySSM(StateSpaceForecaster):
     """Phy-SSM: partly known equations, whose unknowns an S5 network learns from data.
 
     `PhySSM(system)` has the settings that serve best; `PhySSM(system, preset="paper")` those of the

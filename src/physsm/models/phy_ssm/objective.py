@@ -1,9 +1,10 @@
-"""What is minimised: reconstruction + beta KL + lambda times the physics state regulariser, and,
-where a filter infers the states, the surprise at what was measured.
+"""The objective: reconstruction + beta KL + lambda times the physics state regulariser, and the
+negative log likelihood of measured states where a filter infers them.
 
 Reductions, on which beta and lambda depend: the reconstruction error is the mean square over all
 measured cells of a channel, summed over channels; the KL divergence and the regulariser are means
-over rows and dimensions. Predictions are one step ahead in the context and the rollout after it.
+over time steps and dimensions. Predictions are one step ahead in the context, and the rollout after
+it.
 """
 
 from __future__ import annotations
@@ -15,37 +16,39 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from physsm.data.window import Batch
-from physsm.models._latent.objective import mean_square, ramp
-from physsm.models._latent.rows import Observations, in_precision
+from physsm.models._network.reductions import mean_square, ramp
+from physsm.models._network.observations import in_precision, observations
 from physsm.models.phy_ssm.network import Network
-from physsm.models.phy_ssm.values import Observed
+from physsm.models.phy_ssm.values import Inferred
 from physsm.nn.gaussian import kl
 
 
 class Losses(NamedTuple):
-    """The terms, unweighted; `surprise` is zero without a filter."""
+    """The terms, unweighted; `likelihood` is zero without a filter."""
 
     reconstruction: Float[Array, ""]
     kl: Float[Array, ""]
     regulariser: Float[Array, ""]
-    surprise: Float[Array, ""]
+    likelihood: Float[Array, ""]
 
 
 def predict(
     network: Network, batch: Batch, context: int, key: PRNGKeyArray | None
-) -> tuple[Observed, Float[Array, "predicted batch channels"]]:
-    """The observed part of each series and all predicted rows, 1 to the last, decoded."""
-    rows = in_precision(batch, network.dtype)
-    shown = Observations(rows.last, rows.seen, rows.controls, rows.gaps)
-    past = jax.tree.map(lambda leaf: leaf[:context], shown)
-    observed = network.observe(past, key)
+) -> tuple[Inferred, Float[Array, "predicted batch channels"]]:
+    """Inference on each context, and scaled channels of all time steps but the first."""
+    rows = observations(in_precision(batch, network.dtype))
+    past, ahead = (
+        jax.tree.map(lambda leaf, part=part: leaf[part], rows)
+        for part in (slice(None, context), slice(context, None))
+    )
+    inferred, boundary = network.observe(past, key)
     future = jax.vmap(network.rollout, in_axes=(0, 1, 1), out_axes=1)(
-        observed.boundary, rows.controls[context:], rows.gaps[context:]
+        boundary, ahead.controls, ahead.gaps
     )
-    ahead = jax.vmap(network.future_rows, in_axes=(0, 1, 1, 1), out_axes=1)(
-        observed.boundary, future.z_ext, rows.controls[context:], rows.gaps[context:]
+    channels = jax.vmap(network.future_channels, in_axes=(0, 1, 1, 1), out_axes=1)(
+        boundary, future.z_ext, ahead.controls, ahead.gaps
     )
-    return observed, jnp.concatenate([network.next_rows(past, observed), ahead])
+    return inferred, jnp.concatenate([network.one_step(past, inferred), channels])
 
 
 def losses(
@@ -59,31 +62,29 @@ def losses(
 
     `reach` is the share of the target that counts, from its start.
     """
-    observed, predicted = predict(network, batch, context, key)
+    inferred, predicted = predict(network, batch, context, key)
     rows = in_precision(batch, network.dtype)
     weight = rows.observed[1:] * rows.valid[:-1, :, None]
     ahead = jnp.arange(2 - context, len(weight) + 2 - context, dtype=weight.dtype)
     counted = ahead <= jnp.ceil(jnp.asarray(reach, weight.dtype) * ahead[-1])
     weight = weight * counted[:, None, None].astype(weight.dtype)
     error = predicted - rows.values[1:]
-    reconstruction = mean_square(error, weight)
     pairs = rows.valid[: context - 1] * rows.valid[1:context]
-    later = jax.tree.map(lambda leaf: leaf[1:], observed.posterior)
-    divergence = kl(later, observed.prior)
-    surprise = jnp.zeros_like(reconstruction)
-    if network.filter is not None:
-        before = context - 1
-        surprise = network.filter.surprise(observed.prior, error[:before], weight[:before])
+    later = jax.tree.map(lambda leaf: leaf[1:], inferred.posterior)
+    divergence = kl(later, inferred.prior)
+    before = context - 1
     return Losses(
-        reconstruction,
-        _row_mean(divergence.mean(-1), pairs),
-        _row_mean(_distance(network, observed.z_ext[1:], observed.predicted), pairs),
-        surprise,
+        reconstruction=mean_square(error, weight),
+        kl=_step_mean(divergence.mean(-1), pairs),
+        regulariser=_step_mean(_distance(network, inferred.z_ext[1:], inferred.predicted), pairs),
+        likelihood=network.inference.negative_log_likelihood(
+            inferred.prior, error[:before], weight[:before]
+        ),
     )
 
 
 def reconstruction(network: Network, batch: Batch, context: int) -> Float[Array, ""]:
-    """The error by which the best parameters are chosen."""
+    """The error on validation windows by which the best parameters are chosen."""
     return losses(network, batch, context, None).reconstruction
 
 
@@ -98,12 +99,12 @@ def objective(
         terms.reconstruction
         + beta * terms.kl
         + config.lambda_ * terms.regulariser
-        + config.surprise * terms.surprise
+        + config.likelihood * terms.likelihood
     )
 
 
 def _distance(network: Network, inferred: Array, predicted: Array) -> Array:
-    """The distance of inferred and predicted extended states, per row."""
+    """The distance of inferred and predicted extended states at each time step."""
     difference = inferred - predicted
     if network.config.regulariser == "chebyshev":
         return jnp.abs(difference).max(-1)
@@ -114,5 +115,5 @@ def _distance(network: Network, inferred: Array, predicted: Array) -> Array:
     return (difference**2).mean(-1)
 
 
-def _row_mean(values: Array, weight: Array) -> Array:
+def _step_mean(values: Array, weight: Array) -> Array:
     return (values * weight).sum() / jnp.maximum(weight.sum(), 1)

@@ -1,27 +1,30 @@
-"""A series that comes in row by row."""
+"""Streams: a series that arrives measurement by measurement."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
 from physsm._arguments import number, numbers
 from physsm._errors import DataError
 from physsm._values import Panel
-from physsm.models._latent.plan import Plan
-from physsm.models._latent.rows import Observations
-from physsm.models._stored import Interface
+from physsm.models._network.scales import TableScales
+from physsm.models._network.observations import FIRST_GAP, Observations
+from physsm.models._files import Interface
+from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.values import Boundary
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """One series as it comes in: everything that its future depends on, whatever its length.
+    """State of one series: everything that its future depends on, whatever its length.
 
-    `last` is each channel's last value, scaled, `control` the last control in its units.
+    `last` is each channel's last value, scaled; `control` is the last control in its units.
     """
 
     boundary: Boundary
@@ -31,7 +34,7 @@ class Stream:
 
 
 class Row(NamedTuple):
-    """A row as the encoder reads it."""
+    """A measurement as the encoder reads it."""
 
     last: Float[np.ndarray, " channels"]
     seen: Float[np.ndarray, " channels"]
@@ -43,13 +46,13 @@ class Row(NamedTuple):
         return Observations(*(np.asarray(field, dtype) for field in self))  # type: ignore[arg-type]
 
 
-def next_row(plan: Plan, stream: Stream, t: float, x: Any, u: Any) -> Row:
-    """A row after the stream's last, checked and scaled."""
+def next_row(table: TableScales, stream: Stream, t: float, x: Any, u: Any) -> Row:
+    """The next measurement of a stream, checked and scaled."""
     values, control = numbers(x, "channels").reshape(-1), numbers(u, "controls").reshape(-1)
-    if len(values) != len(plan.channels) or len(control) != len(plan.controls):
+    if len(values) != len(table.channels) or len(control) != len(table.controls):
         raise DataError(
-            f"a row has {len(plan.channels)} channels ({', '.join(plan.channels)}) and "
-            f"{len(plan.controls)} controls ({', '.join(plan.controls) or 'none'}), and "
+            f"a row has {len(table.channels)} channels ({', '.join(table.channels)}) and "
+            f"{len(table.controls)} controls ({', '.join(table.controls) or 'none'}), and "
             f"{len(values)} and {len(control)} were given",
             hint="channels are the argument x, controls u",
         )
@@ -59,13 +62,15 @@ def next_row(plan: Plan, stream: Stream, t: float, x: Any, u: Any) -> Row:
     if not np.isfinite(control).all() or np.isinf(values).any():
         raise DataError("a row holds an infinity, or a control that is not a number")
     seen = ~np.isnan(values)
-    scaled = (values - np.array(plan.channel_shift)) / np.array(plan.channel_scale)
-    gap = 1.0 if stream.time is None else (t - stream.time) / plan.time_scale
-    return Row(np.where(seen, scaled, stream.last), seen.astype(float), control, gap)
+    scaled = (values - np.array(table.channel_shift)) / np.array(table.channel_scale)
+    gap = FIRST_GAP if stream.time is None else (t - stream.time) / table.time_scale
+    return Row(
+        last=np.where(seen, scaled, stream.last), seen=seen.astype(float), control=control, gap=gap
+    )
 
 
 def as_history(stream: Stream, interface: Interface) -> Panel:
-    """The last row of a stream as a panel, for the times and controls of a forecast."""
+    """A panel with the last time of a stream, for the times and controls of a forecast."""
     if stream.time is None:
         raise DataError("the stream has no measurement yet")
     return Panel(
@@ -78,3 +83,10 @@ def as_history(stream: Stream, interface: Interface) -> Panel:
         control_names=interface.controls,
         layout=replace(interface.layout, integer_ids=False),
     )
+
+
+def compiled_update(network: Network) -> Callable[[Boundary, Observations], Boundary]:
+    """A stream after one more measurement. The parameters are part of the program: handing them
+    over each time would take longer than the update itself.
+    """
+    return jax.jit(lambda boundary, row: network.update(boundary, row))

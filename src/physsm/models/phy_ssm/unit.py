@@ -1,10 +1,4 @@
-"""The Phy-SSM unit: equations with learned unknowns, taken one implicit step at a time.
-
-A unit has three parts. `features` reads the states and controls so far and carries the states of
-its S5 stack. `theta` makes the vector of unknowns of its outputs. `advance` takes the extended
-state over one gap with that theta. All take one sample; states are scaled and gaps in the plan's
-unit of time.
-"""
+"""The Phy-SSM unit: equations with learned unknowns, advanced by implicit steps."""
 
 from __future__ import annotations
 
@@ -16,61 +10,38 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.random import Generator
 
-from physsm.models._latent import terms
-from physsm.models._latent.plan import Plan
+from physsm.models._network import unknowns
+from physsm.models._network.scales import Scales
+from physsm.models.phy_ssm.abstract_unit import AbstractUnit
 from physsm.models.phy_ssm.config import Config
-from physsm.models.phy_ssm.stacks import make_stack
+from physsm.models.phy_ssm.unknown_network import AbstractUnknownNetwork, make_unknown_network
 from physsm.models.phy_ssm.values import Drive, Features
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.discretise import Discrete
-from physsm.nn.mlp import MLP, Dense
-from physsm.nn.s5 import S5Stack
+from physsm.nn.parameter_groups import PHYSICAL
 from physsm.nn.solve import solve
 from physsm.physics.bounds import limits
 from physsm.physics.system import System
 
-
-class PhysicsUnit(eqx.Module):
+class PhysicsUnit(AbstractUnit):
     """The transition of a partly known system.
 
-    Each unknown is `constants` plus, where it is `per series`, a term from the encoder, and, where
-    it varies, a term from the S5 stack (or perceptron) over states and controls; the sum is mapped
-    into its bounds and multiplied by its natural size.
+    Each unknown is `constants` plus, where it is `per series`, an inferred term, and, where it
+    varies, an output of the unknown network; the sum is mapped into its bounds and multiplied by
+    its natural size.
     """
 
-    constants: Float[Array, " unknowns"]
-    control_map: MLP | Dense | None
-    network: S5Stack | MLP | None
-    head: MLP | None
+    constants: Float[Array, " unknowns"] = eqx.field(metadata=PHYSICAL)
+    network: AbstractUnknownNetwork
     system: System = eqx.field(static=True)
-    plan: Plan = eqx.field(static=True)
+    scales: Scales = eqx.field(static=True)
     config: Config = eqx.field(static=True)
 
-    def __init__(self, system: System, plan: Plan, config: Config, rng: Generator):
-        self.system, self.plan, self.config = system, plan, config
-        self.constants = terms.starts(system, plan)
-        d, m, varying = len(system.names), len(plan.controls), len(self.varying)
-        width = config.unit.width or d
-        self.control_map = self.network = self.head = None
-        if not varying:
-            return
-        if config.unit.width is not None:
-            self.control_map = Dense(d + m, width, rng)
-        elif m:
-            hidden = config.encoder.width or width
-            self.control_map = MLP(m, hidden, 1, width, rng, activation="softplus")
-        if config.unknown_network == "s5":
-            self.network = make_stack(config.unit, width, config, rng)
-        else:
-            self.network = MLP(width, width, config.unit.depth, width, rng)
-        self.head = MLP(
-            width,
-            config.unknown_hidden,
-            1,
-            varying,
-            rng,
-            activation="softplus",
-            last_gain=0.01,
+    def __init__(self, system: System, scales: Scales, config: Config, rng: Generator):
+        self.system, self.scales, self.config = system, scales, config
+        self.constants = unknowns.starts(system, scales)
+        self.network = make_unknown_network(
+            len(system.names), len(scales.table.controls), len(self.varying), config, rng
         )
 
     @property
@@ -80,87 +51,66 @@ class PhysicsUnit(eqx.Module):
 
     @property
     def size(self) -> int:
-        """The number of states that are inferred, without lifted ones."""
+        """The number of written states."""
         return len(self.system.states)
 
     @property
+    def extended_size(self) -> int:
+        """The number of written and lifted states."""
+        return len(self.system.names)
+
+    @property
+    def text(self) -> str:
+        """The physics."""
+        return self.system.text
+
+    @property
     def varying(self) -> tuple[int, ...]:
-        """Which unknowns are functions of state, control and history."""
-        return terms.of_kind(self.system, "varying")
+        """The unknowns that are functions of state, control and history."""
+        return unknowns.of_kind(self.system, "varying")
 
     @property
     def per_series(self) -> tuple[int, ...]:
-        """Which unknowns have one value for each series."""
-        return terms.of_kind(self.system, "per series")
+        """The unknowns with one value for each series."""
+        return unknowns.of_kind(self.system, "per series")
 
     def limits(self) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         """The bounds of the states, scaled; infinite where there are none."""
         lower, upper = limits(self.system.state_bounds)
-        scale = self._like(self.plan.state_scale)
+        scale = self._like(self.scales.states.state_scale)
         return self._like(lower) / scale, self._like(upper) / scale
-
-    def start(self) -> Float[Array, "depth states"]:
-        """The states of the S5 stack before the first row."""
-        if isinstance(self.network, S5Stack):
-            return self.network.start()
-        return jnp.zeros((0, 0), self.constants.dtype)
 
     def extend(self, z: Float[Array, " n"]) -> Float[Array, " d"]:
         """The extended state of a state."""
-        lifted = self.system.lift(z * self._like(self.plan.state_scale))
-        return jnp.concatenate([z, lifted[self.size :] / self._lifted_scale()])
+        states = self.scales.states
+        lifted = self.system.lift(z * self._like(states.state_scale))[self.size :]
+        return jnp.concatenate([z, lifted / self._like(states.extended_scale[self.size :])])
 
     def centred(self, z_ext: Float[Array, "*steps d"]) -> Float[Array, "*steps d"]:
         """Extended states without the means of the measured ones."""
         lifted = (0.0,) * (z_ext.shape[-1] - self.size)
-        return z_ext - on_last_axis((*self.plan.state_offset, *lifted), z_ext)
+        return z_ext - on_last_axis((*self.scales.states.state_offset, *lifted), z_ext)
 
-    def features(
-        self,
-        z_ext: Float[Array, "steps *batch d"],
-        u: Float[Array, "steps *batch controls"],
-        gaps: Float[Array, " steps *batch"],
-    ) -> Features:
-        """The raw terms of the varying unknowns at all rows from the first on."""
-        batch = gaps.shape[1:]
-        carry = jnp.zeros((*batch, 0, 0), z_ext.dtype)
-        if self.network is None:
-            nothing = jnp.zeros((*gaps.shape, 0), z_ext.dtype)
-            return Features(nothing, nothing[-1], carry)
-        hidden = self._inputs(z_ext, u)
-        if isinstance(self.network, S5Stack):
-            hidden, states = self.network(hidden, gaps, self.network.start(*batch))
-            carry = jnp.moveaxis(states, 0, -2)
-        else:
-            hidden = self.network(hidden)
-        return Features(self._head()(hidden), self._head()(hidden[-1]), carry)
+    def features(self, z_ext: Array, u: Array, gaps: Array) -> Features:
+        """The raw terms of the varying unknowns at all time steps from the first on."""
+        return self.network(self.centred(z_ext), self.scales.table.scale_controls(u), gaps)
 
     def discrete(self, gaps: Float[Array, "*shape"]) -> Discrete | None:
-        """What `feature_step` needs to know of gaps; for many of them at once, before a loop."""
-        return self.network.discrete(gaps) if isinstance(self.network, S5Stack) else None
+        """The discretised S5 stack of the unknown network."""
+        return self.network.discrete(gaps)
+
+    def start(self) -> Float[Array, "depth states"]:
+        """The states of the unknown network before the first time step."""
+        return self.network.start(self.dtype)
 
     def feature_step(
-        self,
-        z_ext: Float[Array, " d"],
-        u: Float[Array, " controls"],
-        discrete: Discrete | None,
-        carry: Float[Array, "depth states"],
+        self, z_ext: Array, u: Array, discrete: Discrete | None, carry: Array
     ) -> tuple[Float[Array, " varying"], Float[Array, "depth states"]]:
-        """The same for one row."""
-        varying = jnp.zeros(0, z_ext.dtype)
-        if self.network is not None:
-            hidden = self._inputs(z_ext, u)
-            if isinstance(self.network, S5Stack):
-                assert discrete is not None
-                hidden, carry = self.network.step(hidden, discrete, carry)
-            else:
-                hidden = self.network(hidden)
-            varying = self._head()(hidden)
-        return varying, carry
+        """`features` for one time step."""
+        z_ext, u = self.centred(z_ext), self.scales.table.scale_controls(u)
+        return self.network.step(z_ext, u, discrete, carry)
 
-    def theta(
-        self, features: Float[Array, " varying"], series_terms: Float[Array, " per_series"]
-    ) -> Float[Array, " unknowns"]:
+    def theta(self, features: Array, series_terms: Array) -> Float[Array, " unknowns"]:
         """The unknowns in physical units, within their bounds."""
         raw = self.constants
         if len(self.varying) == len(raw):
@@ -169,14 +119,9 @@ class PhysicsUnit(eqx.Module):
             raw = raw.at[np.array(self.varying)].add(features)
         if self.per_series:
             raw = raw.at[np.array(self.per_series)].add(series_terms)
-        return terms.in_physical_units(self.system, self.plan, raw)
+        return unknowns.in_physical_units(self.system, self.scales, raw)
 
-    def advance(
-        self,
-        z_ext: Float[Array, " d"],
-        theta: Float[Array, " unknowns"],
-        drive: Drive,
-    ) -> Float[Array, " d"]:
+    def advance(self, z_ext: Array, theta: Array, drive: Drive) -> Float[Array, " d"]:
         """The extended state after a gap, by the bilinear rule.
 
         (I - gap/2 A) z' = (I + gap/2 A) z + gap B u, solved for one right-hand side. A gap may be
@@ -196,28 +141,13 @@ class PhysicsUnit(eqx.Module):
 
     def _bilinear(self, z_ext: Array, at: Array, theta: Array, u: Array, gap: Array) -> Array:
         """One step with the coefficients of the extended state `at`."""
-        scale = self._like(self.plan.extended_scale)
-        used = [self.plan.controls.index(name) for name in self.system.controls]
-        u = u[np.array(used, int)]
+        table, scale = self.scales.table, self._like(self.scales.states.extended_scale)
+        u = u[np.array([table.controls.index(name) for name in self.system.controls], int)]
         A, B = self.system.assemble(theta, at * scale, u)
-        A = A * (self.plan.time_scale * scale[None, :] / scale[:, None])
-        force = self.plan.time_scale * (B @ u) / scale
+        A = A * (table.time_scale * scale[None, :] / scale[:, None])
+        force = table.time_scale * (B @ u) / scale
         right = z_ext + gap * (A @ z_ext / 2 + force)
         return solve(jnp.eye(len(scale), dtype=A.dtype) - gap / 2 * A, right)
-
-    def _inputs(self, z_ext: Array, u: Array) -> Array:
-        """The input of the S5 stack: extended state and controls, centred, on the last axis."""
-        z_ext, u = self.centred(z_ext), self.plan.scale_controls(u)
-        if isinstance(self.control_map, Dense):
-            return self.control_map(jnp.concatenate([z_ext, u], axis=-1))
-        return z_ext if self.control_map is None else z_ext + self.control_map(u)
-
-    def _head(self) -> MLP:
-        assert self.head is not None
-        return self.head
-
-    def _lifted_scale(self) -> Array:
-        return self._like(self.plan.extended_scale[self.size :])
 
     def _like(self, numbers: Sequence[float]) -> Array:
         return jnp.asarray(np.array(numbers, float), self.constants.dtype)

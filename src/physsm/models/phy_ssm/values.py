@@ -1,6 +1,6 @@
-"""What passes between the parts of the network.
+"""Records that pass between the parts of the network.
 
-Values are scaled as the plan says. Controls are in their own units.
+Values are scaled as `scales.py` says. Controls are in their own units.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from physsm._programs import serialisable
 from physsm.nn.gaussian import Gaussian
 
 
-class Inferred(NamedTuple):
-    """What the encoder says of each row: the latent, and terms of the per-series unknowns."""
+class Encoded(NamedTuple):
+    """Output of the encoder at each time step: the latent, and terms of the per-series unknowns."""
 
     posterior: Gaussian
     series_terms: Float[Array, "*steps per_series"]
 
 
 class Drive(NamedTuple):
-    """What carries a state from one row to the next: the controls at both, and the gap between."""
+    """Inputs of a transition: the controls at both of its ends, and the gap between them."""
 
     u: Float[Array, "*steps controls"]
     u_next: Float[Array, "*steps controls"]
@@ -29,39 +29,63 @@ class Drive(NamedTuple):
 
 
 class Features(NamedTuple):
-    """What a unit's network says at all rows and, computed apart, at the last: a forecast needs no
-    other. `carry` are the states of its S5 stack after the last row.
+    """Outputs of a unit's network at all time steps and at the last, which is computed apart: a
+    forecast needs no other. `carry` is the state of its S5 stack after the last step.
     """
 
-    rows: Float[Array, "steps *batch features"]
+    steps: Float[Array, "steps *batch features"]
     last: Float[Array, "*batch features"]
     carry: Float[Array, "*batch depth states"]
 
 
-class Boundary(NamedTuple):
-    """All that the future depends on: the state of a stream after its last row.
+class UnitState(NamedTuple):
+    """State of the unit after a time step: the outputs of its network, and its S5 states."""
 
-    `covariance` is that of states and series terms together, where they are filtered, else empty;
-    `is_started` is 1 from the first row on. `lags` are the last rows, latest first, that a direct
-    path goes on from; without one they are empty.
+    features: Float[Array, "*batch features"]
+    carry: Float[Array, "*batch depth states"]
+
+
+class EncodedState(NamedTuple):
+    """Latent state of a series that the encoder alone infers."""
+
+    posterior: Gaussian
+    z_ext: Float[Array, "*batch d"]
+    series_terms: Float[Array, "*batch per_series"]
+
+
+class FilteredState(NamedTuple):
+    """Latent state of a series that a Kalman filter infers.
+
+    `covariance` is that of states and series terms together; `is_started` is 1 from the first
+    measured time step on.
     """
 
-    encoder: Float[Array, "depth states"]
-    unit: Float[Array, "unit_depth unit_states"]
-    posterior: Gaussian
-    z_ext: Float[Array, " d"]
-    features: Float[Array, " features"]
-    series_terms: Float[Array, " per_series"]
-    control: Float[Array, " controls"]
-    covariance: Float[Array, "q q"]
-    is_started: Float[Array, ""]
-    lags: Float[Array, "depth width"]
+    z_ext: Float[Array, "*batch d"]
+    series_terms: Float[Array, "*batch per_series"]
+    covariance: Float[Array, "*batch q q"]
+    is_started: Float[Array, "*batch"]
 
 
-class Observed(NamedTuple):
-    """The observed part: `predicted[i]` is row i+1 as predicted from row i, `prior[i]` likewise.
+LatentState = EncodedState | FilteredState
 
-    In a batch the series come after time; in the boundary, which has no time, they come first.
+
+class Boundary(NamedTuple):
+    """Everything that the future of a series depends on: the state of each part after its last
+    time step, and the last control.
+    """
+
+    encoder: Float[Array, "*batch depth states"]
+    latent: LatentState
+    unit: UnitState
+    decoder: Float[Array, "*batch lags width"]
+    control: Float[Array, "*batch controls"]
+
+
+class Inferred(NamedTuple):
+    """Result of inference on a context. `predicted[i]` is the extended state at step i+1 as
+    predicted from step i, `prior[i]` its distribution; `latent` and `unit` are states at the end.
+
+    In a batch the series come after time; in states, which have no time, they come first.
     """
 
     posterior: Gaussian
@@ -70,12 +94,13 @@ class Observed(NamedTuple):
     theta_std: Float[Array, "steps *batch unknowns"]
     predicted: Float[Array, "before *batch d"]
     prior: Gaussian
-    boundary: Boundary
+    latent: LatentState
+    unit: UnitState
 
 
-class Beliefs(NamedTuple):
-    """What the filter holds of each row: mean and covariance of states and series terms after it,
-    the mean as predicted before it, and slope and noise of the transition that led to it.
+class FilterSteps(NamedTuple):
+    """The filter at each time step: mean and covariance of states and series terms after it, the
+    predicted mean before it, and slope and noise of the transition that led to it.
     """
 
     mean: Float[Array, "steps *batch q"]
@@ -86,10 +111,12 @@ class Beliefs(NamedTuple):
 
 
 class Rollout(NamedTuple):
-    """The future: extended states, and the unknowns that led from each to the next."""
+    """The future: extended states, and the unknowns that led to each of them."""
 
     z_ext: Float[Array, "steps d"]
     theta: Float[Array, "steps features"]
 
 
-serialisable(Gaussian, Boundary, Observed, Beliefs, Rollout)
+serialisable(
+    Gaussian, UnitState, EncodedState, FilteredState, Boundary, Inferred, FilterSteps, Rollout
+)

@@ -1,0 +1,68 @@
+"""Training and validation parts: which windows a model is trained and selected on, decided once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from physsm._errors import ConfigError
+from physsm._values import Panel
+from physsm.data.split import default_split
+from physsm.data.window import Part, Sizes, default_sizes, largest_sizes, narrowed, windows
+
+
+@dataclass(frozen=True)
+class WindowSettings:
+    """Sizes of windows that a model asks for. None: those of the protocol, or shares of the median
+    series (`default_sizes`). `validation_stride` is by default the horizon.
+    """
+
+    context: int | None = None
+    horizon: int | None = None
+    stride: int | None = None
+    validation_stride: int | None = None
+
+    def sizes(self, given: Panel | Part) -> Sizes:
+        """The sizes on a panel, or on windows of a protocol."""
+        usual = largest_sizes(given.windows) if isinstance(given, Part) else default_sizes(given)
+        return Sizes(
+            self.context or usual.context,
+            self.horizon or usual.horizon,
+            self.stride or usual.stride,
+        )
+
+    def validation_sizes(self, sizes: Sizes) -> Sizes:
+        """The same for windows of the validation part."""
+        return replace(sizes, stride=self.validation_stride or sizes.horizon)
+
+
+class Parts(NamedTuple):
+    """Windows for training and validation, of at most these sizes."""
+
+    train: Part
+    validation: Part
+    sizes: Sizes
+
+
+def make_parts(
+    train: Panel | Part, validation: Panel | Part | None, settings: WindowSettings, seed: int
+) -> Parts:
+    """Parts of a table or of a protocol.
+
+    A protocol's windows are narrowed to the model's sizes around their boundaries, and thinned to
+    its stride; measurements outside of them are not used. Without a validation part, some of the
+    series, or the ends of a few, are set aside.
+    """
+    sizes = settings.sizes(train)
+    if validation is None:
+        if isinstance(train, Part):
+            raise ConfigError("windows for training were given, but none for validation")
+        train, validation = default_split(train, seed, sizes.context + sizes.horizon)
+    for_validation = settings.validation_sizes(sizes)
+    return Parts(_part(train, sizes), _part(validation, for_validation), sizes)
+
+
+def _part(given: Panel | Part, sizes: Sizes) -> Part:
+    if isinstance(given, Part):
+        return Part(given.used(), narrowed(given.windows, sizes))
+    return Part(given, windows(given, sizes.context, sizes.horizon, sizes.stride))

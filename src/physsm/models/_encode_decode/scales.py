@@ -1,0 +1,45 @@
+"""Scales of an encode-decode network: those of every network, and the length of its windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from physsm.models._network.scales import (
+    Scales,
+    StateScales,
+    TableScales,
+    check_positive,
+    record_from_json,
+)
+
+
+@dataclass(frozen=True)
+class TrajectoryScales(Scales):
+    """`span` is the length of a training window in the network's unit of time: the natural time
+    scale of a learned drift.
+    """
+
+    span: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(self.span)
+
+    @classmethod
+    def from_json(cls, content: Any) -> TrajectoryScales:
+        """The inverse of `dataclasses.asdict`, through JSON."""
+        return cls(
+            table=record_from_json(TableScales, content["table"]),
+            states=record_from_json(StateScales, content["states"]),
+            span=content["span"],
+        )
+
+    @property
+    def pace(self) -> float:
+        """Factor of a learned drift: a training window then lasts ten units of time."""
+        return 10.0 / self.span
+
+    @property
+    def node(self) -> float:
+        """Where steps of a solver end: at quarters of a training window."""
+        return self.span / 4

@@ -1,0 +1,61 @@
+"""Records that pass between the parts of an encode-decode network."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from physsm._programs import serialisable
+from physsm.data.window import Batch
+from physsm.models._network.observations import FIRST_GAP, Observations, in_precision, observations
+
+class Timeline(NamedTuple):
+    """All time steps of a window, context and target: times since the first one (0 in padding before
+    it) and controls.
+    """
+
+    times: Float[Array, "*rows"]
+    controls: Float[Array, "*rows controls"]
+
+
+class Trajectory(NamedTuple):
+    """States at wanted times; `is_reached` is False where the solver did not get that far.
+    `log_density` is the log density of the states, for models that follow it too.
+    """
+
+    z: Float[Array, "*times d"]
+    is_reached: Bool[Array, "*times"]
+    log_density: Float[Array, "*times"] | None = None
+
+
+class Window(NamedTuple):
+    """A batch of windows: the observations of their contexts, their timelines, and the measured
+    values, with a weight of 1 where there is a measurement.
+    """
+
+    rows: Observations
+    timeline: Timeline
+    values: Float[Array, "rows batch channels"]
+    weight: Float[Array, "rows batch channels"]
+
+
+serialisable(Timeline, Trajectory)
+
+
+def elapsed(gaps: Float[Array, " rows *batch"]) -> Float[Array, " rows *batch"]:
+    """Times since the first time step, from gaps that begin with `FIRST_GAP` after zeros."""
+    return jnp.maximum(jnp.cumsum(gaps, axis=0) - FIRST_GAP, 0)
+
+
+def as_window(batch: Batch, context: int, dtype: Any) -> Window:
+    """A batch as a network sees it."""
+    rows = in_precision(batch, dtype)
+    return Window(
+        rows=jax.tree.map(lambda leaf: leaf[:context], observations(rows)),
+        timeline=Timeline(elapsed(rows.gaps), rows.controls),
+        values=rows.values,
+        weight=rows.observed * rows.valid[..., None],
+    )

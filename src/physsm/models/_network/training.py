@@ -1,0 +1,193 @@
+"""Training of a network: its forecaster, the windows it is trained on, and the training task."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar, cast
+
+import numpy as np
+from jaxtyping import Array
+
+from physsm._arguments import LARGEST_SEED, whole_number
+from physsm._errors import DataError
+from physsm._values import Panel
+from physsm.data.parts import Parts, WindowSettings
+from physsm.data.window import Batch, Sizes, Windows, gather, shuffled_batches
+from physsm.models._base import AbstractForecaster
+from physsm.models._files import Interface
+from physsm.models._intervals import uncalibrated
+from physsm.models._network.compiled import CompiledNetwork
+from physsm.models._network.config import NetworkConfig
+from physsm.models._network.fitted import FittedNetwork
+from physsm.models._network.observations import FIRST_GAP
+from physsm.physics.system import System
+from physsm.training.loop import Progress, Task
+from physsm.training.loop import train as run_training
+
+F = TypeVar("F", bound=FittedNetwork)
+
+_BREAK = 1000  # median gaps: a longer one is a break in the series
+_VALIDATION_BATCH = 64
+
+
+class NetworkForecaster(AbstractForecaster, Generic[F]):
+    """Settings of a network that is trained.
+
+    A subclass builds its network for a panel, and gives the objective and the error by which the
+    best parameters are chosen.
+    """
+
+    irregular: ClassVar[bool] = True
+    missing: ClassVar[bool] = True
+    controls: ClassVar[bool] = True
+    trains: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        system: System | None,
+        config: NetworkConfig,
+        control_names: tuple[str, ...] | None = None,
+    ):
+        self.system = system
+        self.config = config
+        of_system = () if system is None else system.controls
+        self.control_names = of_system if control_names is None else control_names
+
+    @property
+    def window_settings(self) -> WindowSettings:
+        """Sizes of the training windows."""
+        config = self.config
+        return WindowSettings(
+            context=config.context,
+            horizon=config.horizon,
+            stride=config.stride,
+            validation_stride=config.validation_stride,
+        )
+
+    @abc.abstractmethod
+    def network(self, panel: Panel, held_out: Panel, sizes: Sizes, seed: int) -> Any:
+        """A network for a panel, before its training."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def objective(network: Any, batch: Batch, context: int, key: Array, progress: Array) -> Array:
+        """The minimised loss. `progress` runs from 0 to 1 over the training."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def error(network: Any, batch: Batch, context: int) -> Array:
+        """The error on validation windows: lower for better parameters."""
+
+    def fit(
+        self,
+        train: Any,
+        validation: Any = None,
+        *,
+        seed: int = 0,
+        folder: str | Path | None = None,
+        resume: bool = False,
+        report: Callable[[Progress], None] = lambda _: None,
+    ) -> F:
+        """Train on a table, a Panel, or a Part with windows.
+
+        Without `validation`, whole series are set aside, or the ends of a few. With a `folder`,
+        checkpoints are written there, and `resume` continues from the last one exactly. `report` is
+        called after each step, for a progress bar.
+        """
+        whole_number(seed, "seed", 0, LARGEST_SEED)
+        parts = self.parts(train, validation, seed=seed)
+        check_windows(parts)
+        panel = parts.train.panel
+        network = self.network(panel, parts.validation.panel, parts.sizes, seed)
+        result = run_training(
+            make_task(network, parts, self.config, self.objective, type(self).error),
+            self.config.training,
+            seed=seed,
+            folder=None if folder is None else Path(folder),
+            resume=resume,
+            report=report,
+        )
+        channels = len(panel.channels)
+        fitted = cast(type[F], self.Fitted)(
+            system=self.system,
+            network=result.params,
+            interface=Interface.of(panel),
+            calibration=uncalibrated(channels),
+            noise=(1.0,) * channels,
+            sizes=parts.sizes,
+            training=result,
+        )
+        return fitted.completed(parts)
+
+
+def check_windows(parts: Parts) -> None:
+    """Fail where a part has no window."""
+    for name, part in (("training", parts.train), ("validation", parts.validation)):
+        if not part.windows.number:
+            raise DataError(
+                f"no {name} series is long enough: a window needs a context of at least two time "
+                f"steps and a target of {parts.sizes.horizon}, and the longest series has "
+                f"{int(part.panel.lengths.max(initial=0))} time steps",
+                hint="give longer series, or set a smaller horizon",
+            )
+
+
+def make_task(
+    network: Any,
+    parts: Parts,
+    config: NetworkConfig,
+    objective: Callable[[Any, Batch, int, Array, Array], Array],
+    error: Callable[..., Array],
+) -> Task:
+    """The task of training a network by an objective of windows. `error`, a function of a module,
+    of windows too, chooses the best parameters.
+    """
+    sizes, scale = parts.sizes, network.scales.table.scale
+    train, validation = scale(parts.train.panel), scale(parts.validation.panel)
+    chosen = _without_breaks(train, parts.train.windows)
+    size = min(config.training.batch_size, chosen.number)
+    per_epoch = config.training.batches_per_epoch(-(-chosen.number // size))
+
+    def batches(epoch: int, generator: np.random.Generator) -> Iterator[Batch]:
+        hide = (config.hide, generator) if config.hide else None
+        for part in islice(shuffled_batches(chosen, size, generator), per_epoch):
+            yield gather(train, part, sizes.context, sizes.horizon, FIRST_GAP, hide)
+
+    blocks = list(_even_blocks(parts.validation.windows, _VALIDATION_BATCH))
+
+    def validate(network: Any) -> float:
+        compiled, values = CompiledNetwork(network), []
+        for block in blocks:
+            batch = gather(validation, block, sizes.context, sizes.horizon, FIRST_GAP)
+            values.append(float(compiled(error, batch, context=sizes.context)))
+        return float(np.average(values, weights=[block.number for block in blocks]))
+
+    def loss(params: Any, batch: Batch, key: Array, progress: Array) -> Array:
+        return objective(params, batch, sizes.context, key, progress)
+
+    identity = f"objective {sizes.context} {network.identity}"
+    return Task(
+        network, loss, batches, per_epoch, validate, identity, start_counts=network.starts_well
+    )
+
+
+def _without_breaks(panel: Panel, chosen: Windows) -> Windows:
+    """The windows without an enormous gap, if there are any: nothing is known across one, and the
+    gradients of a single such window would outweigh all others.
+    """
+    gaps = np.diff(panel.times, axis=1)
+    is_break = (gaps > _BREAK * panel.median_gap) & (
+        np.arange(1, panel.times.shape[1]) < panel.lengths[:, None]
+    )
+    before = np.concatenate([np.zeros((len(panel), 1), int), is_break.cumsum(1)], axis=1)
+    broken = before[chosen.series, chosen.stop - 1] > before[chosen.series, chosen.start]
+    return chosen if broken.all() else chosen[~broken]
+
+
+def _even_blocks(chosen: Windows, largest: int) -> Iterator[Windows]:
+    count = -(-chosen.number // largest)
+    for block in np.array_split(np.arange(chosen.number), count):
+        yield chosen[block]

@@ -1,0 +1,84 @@
+"""Unknowns of a system as they are trained: unbounded numbers in units of their natural sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from physsm.models._network.scales import Scales
+from physsm.nn.initial import parameter
+from physsm.physics.bounds import Bounds, limits
+from physsm.physics.constrain import from_bounded, to_bounded
+from physsm.physics.system import System
+
+_START = 0.05  # where an unknown with one bound starts, in its natural size
+_FREE_LIMIT = 3.0  # of unknowns that cannot make the implicit step singular by themselves
+
+
+def of_kind(system: System, kind: str) -> tuple[int, ...]:
+    """Which unknowns are of a kind: varying, per series or constant."""
+    return tuple(i for i, unknown in enumerate(system.unknowns) if unknown.kind == kind)
+
+
+def starts(system: System, scales: Scales) -> Float[Array, " unknowns"]:
+    """The unknowns before training, unbounded."""
+    bounds = _scaled_bounds(system, scales)
+    near = parameter(np.array([_start(one) for one in bounds]))
+    return jax.jit(lambda near: from_bounded(near, bounds))(near)
+
+
+def in_physical_units(
+    system: System, scales: Scales, raw: Float[Array, " unknowns"], is_implicit: bool = True
+) -> Float[Array, " unknowns"]:
+    """Unbounded numbers mapped into the bounds of the unknowns and multiplied by their sizes. Those
+    without bounds are kept from making an implicit step singular, if that is how steps are taken.
+    """
+    bounds = _scaled_bounds(system, scales)
+    free = _free_limits(system, scales) if is_implicit else [_FREE_LIMIT] * len(bounds)
+    limit = _like(raw, free)
+    is_free = np.array([not b for b in bounds], bool)
+    theta = jnp.where(is_free, limit * jnp.tanh(raw / limit), to_bounded(raw, bounds))
+    # Scaling may round a value just over its bound.
+    lower, upper = limits([unknown.bounds for unknown in system.unknowns])
+    theta = theta * _like(raw, scales.states.unknown_size)
+    return jnp.clip(theta, _like(raw, lower), _like(raw, upper))
+
+
+def _like(raw: Array, numbers: Sequence[float]) -> Array:
+    return jnp.asarray(np.array(numbers, float), raw.dtype)
+
+
+def _scaled_bounds(system: System, scales: Scales) -> list[Bounds]:
+    """The bounds of the unknowns in units of their natural sizes."""
+    return [
+        Bounds(
+            None if u.bounds.lower is None else u.bounds.lower / size,
+            None if u.bounds.upper is None else u.bounds.upper / size,
+        )
+        for u, size in zip(system.unknowns, scales.states.unknown_size, strict=True)
+    ]
+
+
+def _start(bounds: Bounds) -> float:
+    """Before training, in the natural size: nearly no effect, or the middle of an interval."""
+    if bounds.lower is not None and bounds.upper is not None:
+        return bounds.lower / 2 + bounds.upper / 2
+    if bounds.lower is not None:
+        return bounds.lower + _START
+    return 0.0 if bounds.upper is None else bounds.upper - _START
+
+
+def _free_limits(system: System, scales: Scales) -> list[float]:
+    """How large an unknown without bounds may become, in its natural size.
+
+    On the diagonal of A a rate above 2/gap would make the implicit step singular.
+    """
+    diagonal = 1 / max(scales.table.largest_gap, 1.0)
+    return [
+        diagonal if any(p.matrix == "A" and p.row == p.column for p in u.places) else _FREE_LIMIT
+        for u in system.unknowns
+    ]

@@ -1,0 +1,209 @@
+"""Interpolation: values inside a history, at its times and between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from physsm._values import Panel, Series
+from physsm.models._base import Prediction, straight_lines
+from physsm.models._network.compiled import CompiledNetwork
+from physsm.models._network.observations import Observations, series_first
+from physsm.models.phy_ssm import forecast
+from physsm.models.phy_ssm.inference import AbstractInference, EncoderInference
+from physsm.models.phy_ssm.kalman import smooth
+from physsm.models.phy_ssm.kalman_inference import KalmanInference
+from physsm.models.phy_ssm.network import Network
+from physsm.models.phy_ssm.values import Drive, FilterSteps
+
+
+@singledispatch
+def interpolate(
+    inference: AbstractInference,
+    compiled: CompiledNetwork,
+    panel: Panel,
+    wanted: Float[np.ndarray, "series steps"],
+    noise: Float[np.ndarray, " channels"],
+) -> Prediction:
+    """Values at wanted times, by the network's inference; `noise` is the scaled spread of channels
+    that measure no state.
+    """
+    raise TypeError(f"{type(inference).__name__} has no interpolation")
+
+
+@interpolate.register
+def _by_smoother(
+    inference: KalmanInference,
+    compiled: CompiledNetwork,
+    panel: Panel,
+    wanted: np.ndarray,
+    noise: np.ndarray,
+) -> Prediction:
+    """Given all measurements of the series; a wanted time becomes a step without measurements."""
+    network = compiled.network
+    longer = with_steps_at(panel, wanted, lambda *args: _controls_at(network, *args))
+    own = longer.own_from_right(forecast.batch_length(longer.panel))
+    steps = forecast.over_series(compiled, _filter_steps, longer.panel, own)
+    mean, covariance = smooth(steps)
+    at, size = (np.arange(len(panel))[:, None], longer.place), network.unit.size
+    z = series_first(mean[..., :size], longer.panel)[at]
+    variance = series_first(np.diagonal(covariance, axis1=-2, axis2=-1), longer.panel)[at]
+    z_ext, channels = map(np.asarray, compiled(_decode_states, compiled.array(z)))
+    spread = np.broadcast_to(noise, channels.shape).copy()
+    error = np.asarray(inference.noises.error_variance())
+    for channel, state in enumerate(network.scales.states.measured):
+        if state >= 0:
+            spread[..., channel] = np.sqrt(variance[..., state].clip(0) + error[state])
+    return _as_prediction(network, panel, wanted, (z_ext, channels, spread))
+
+
+@interpolate.register
+def _between_states(
+    inference: EncoderInference,
+    compiled: CompiledNetwork,
+    panel: Panel,
+    wanted: np.ndarray,
+    noise: np.ndarray,
+) -> Prediction:
+    """At its times the inferred states; between two times a mean of the step forwards from the one
+    and backwards from the other, weighted by nearness.
+    """
+    network = compiled.network
+    inferred = forecast.over_series(compiled, forecast.infer, panel)
+    place = np.stack(
+        [
+            np.clip(np.searchsorted(one.times, at, side="right") - 1, 0, max(len(one.times) - 2, 0))
+            for one, at in zip(panel, wanted, strict=True)
+        ]
+    )
+    series = np.arange(len(panel))[:, None]
+    later = np.minimum(place + 1, panel.lengths[:, None] - 1)
+    before, after = panel.times[series, place], panel.times[series, later]
+    width = np.where(after > before, after - before, 1)  # zero where a series has one time
+    share = ((wanted - before) / width)[..., None]
+    u = panel.controls[series, place]
+    u_at = np.stack([_controls_at(network, *pair) for pair in zip(panel, wanted, strict=True)])
+    z_ext, theta = series_first(inferred.z_ext, panel), series_first(inferred.theta, panel)
+    z_before, z_after = z_ext[series, place], z_ext[series, later]
+    forwards = _advance(compiled, z_before, theta[series, place], u, u_at, wanted - before)
+    backwards = _advance(compiled, z_after, theta[series, later], u_at, u_at, wanted - after)
+    forwards = np.where(share == 0, z_before, forwards)
+    backwards = np.where(share == 1, z_after, backwards)
+    mixed = (1 - share) * forwards + share * backwards
+    channels = np.asarray(compiled(_decode, compiled.array(mixed)))
+    spread = np.broadcast_to(noise, channels.shape)
+    return _as_prediction(network, panel, wanted, (mixed, channels, spread))
+
+
+def _as_prediction(
+    network: Network,
+    panel: Panel,
+    wanted: np.ndarray,
+    scaled: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> Prediction:
+    """Extended states, channels and their spread in the units of the table. Channels that states
+    alone do not give are linear between measurements.
+    """
+    z_ext, channels, spread = scaled
+    scales, past = network.scales, network.decoder.past_channels
+    values = scales.table.unscale(channels)
+    if len(past):
+        values[..., past] = straight_lines(panel, wanted)[..., past]
+    return Prediction(
+        values, scales.table.unscale_spread(spread), scales.states.unscale(z_ext), None
+    )
+
+
+def _advance(
+    compiled: CompiledNetwork,
+    z_ext: np.ndarray,
+    theta: np.ndarray,
+    u: np.ndarray,
+    u_next: np.ndarray,
+    gaps: np.ndarray,
+) -> np.ndarray:
+    """States (series, steps, d) after a gap each, in the table's unit of time."""
+    scaled = gaps / compiled.network.scales.table.time_scale
+    z, theta, u, u_next, gap = (
+        compiled.array(leaf.reshape(gaps.size, *leaf.shape[2:]))
+        for leaf in (z_ext, theta, u, u_next, scaled)
+    )
+    after = compiled(_advance_states, z, theta, Drive(u, u_next, gap))
+    return np.asarray(after).reshape(z_ext.shape)
+
+
+def _controls_at(
+    network: Network, one: Series, times: Float[np.ndarray, " steps"]
+) -> Float[np.ndarray, "steps controls"]:
+    """Controls at times inside a series, as the unit holds them between two times."""
+    if network.config.control_hold == "start":
+        return one.controls[np.searchsorted(one.times, times, side="right") - 1]
+    columns = [np.interp(times, one.times, column) for column in one.controls.T]
+    return np.array(columns).reshape(one.controls.shape[1], len(times)).T
+
+
+# Functions of a network, to be compiled.
+
+
+def _filter_steps(
+    network: Network, rows: Observations, own: Bool[Array, "steps series"]
+) -> FilterSteps:
+    encoded, _ = network.encoder(rows)
+    assert isinstance(network.inference, KalmanInference)
+    return network.inference.filter_steps(network.unit, rows, encoded, own)
+
+
+def _decode_states(network: Network, z: Float[Array, "series steps n"]) -> tuple[Array, Array]:
+    z_ext = jax.vmap(jax.vmap(network.unit.extend))(z)
+    return z_ext, network.decode(z_ext)
+
+
+def _decode(network: Network, z_ext: Float[Array, "series steps d"]) -> Array:
+    return network.decode(z_ext)
+
+
+def _advance_states(network: Network, z_ext: Array, theta: Array, drive: Drive) -> Array:
+    """States a gap after (or before, if negative) given ones, all as one flat batch."""
+    return jax.vmap(network.unit.advance)(z_ext, theta, drive)
+
+
+class Longer(NamedTuple):
+    """A panel with further time steps without measurements: the places of the wanted times in it,
+    and which steps of each series are its own.
+    """
+
+    panel: Panel
+    place: Int[np.ndarray, "series steps"]
+    own: list[Bool[np.ndarray, " steps"]]
+
+    def own_from_right(self, length: int) -> Bool[np.ndarray, "length series"]:
+        """`own`, time-major, for series that end together."""
+        aligned = np.zeros((length, len(self.own)), bool)
+        for series, own in enumerate(self.own):
+            aligned[length - len(own) :, series] = own
+        return aligned
+
+
+def with_steps_at(
+    panel: Panel,
+    wanted: Float[np.ndarray, "series steps"],
+    controls: Callable[[Series, np.ndarray], Any],
+) -> Longer:
+    """The panel with time steps at all wanted times too; `controls` gives those of a series at any
+    times.
+    """
+    longer, places, own = [], [], []
+    for one, at in zip(panel, wanted, strict=True):
+        times = np.union1d(one.times, at)
+        values = np.full((len(times), len(panel.channels)), np.nan)
+        values[np.searchsorted(times, one.times)] = one.values
+        longer.append(Series(one.id, times, values, controls(one, times)))
+        places.append(np.searchsorted(times, at))
+        own.append(np.isin(times, one.times))
+    whole = Panel.from_series(longer, panel.channels, panel.control_names)
+    return Longer(whole, np.stack(places), own)

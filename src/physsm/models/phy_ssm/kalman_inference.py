@@ -1,0 +1,227 @@
+"""Inference by a Kalman filter around the unit: states and per-series unknowns, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from physsm.models._network.observations import Observations
+from physsm.models._network.scales import StateScales
+from physsm.models.phy_ssm.inference import AbstractInference, over_axes
+from physsm.models.phy_ssm.kalman import Moments, Noises
+from physsm.models.phy_ssm.abstract_unit import AbstractUnit
+from physsm.models.phy_ssm.values import (
+    Boundary,
+    Drive,
+    Encoded,
+    FilteredState,
+    FilterSteps,
+    Inferred,
+    UnitState,
+)
+from physsm.nn.cholesky import cholesky
+from physsm.nn.discretise import Discrete
+from physsm.nn.gaussian import Gaussian
+from physsm.nn.lean_scan import lean_scan
+
+_NOT_MEASURED = 1e6  # scaled: standard deviation of an encoder output that is not used
+
+
+class Step(NamedTuple):
+    """What the filter carries from one time step to the next."""
+
+    latent: FilteredState
+    unit: UnitState
+    control: Float[Array, "*batch controls"]
+
+
+Record = Callable[[Observations, Step, Moments, Array], Any]
+
+
+class KalmanInference(AbstractInference):
+    """A Kalman filter that predicts by the unit and corrects by the encoder's outputs.
+
+    `noises` are the learned variances of transitions and measurements.
+    """
+
+    noises: Noises
+    noise_size: int = eqx.field(static=True)
+
+    def __init__(self, states: StateScales, per_series: int):
+        self.noises, self.noise_size = Noises(states, per_series), len(states.state_scale)
+
+    def start(self, unit: AbstractUnit) -> FilteredState:
+        """The middle of each state's scale, with a wide covariance."""
+        z = jnp.asarray(np.array(self.noises.states.state_offset), unit.dtype)
+        return FilteredState(
+            z_ext=unit.extend(z),
+            series_terms=jnp.zeros(len(unit.per_series), unit.dtype),
+            covariance=self.noises.start_covariance(),
+            is_started=jnp.zeros((), unit.dtype),
+        )
+
+    def infer(
+        self, unit: AbstractUnit, rows: Observations, encoded: Encoded, key: PRNGKeyArray | None
+    ) -> Inferred:
+        """The filter forwards in time. It draws nothing, so that it needs no key."""
+        size = unit.size
+
+        def record(row: Observations, after: Step, prior: Moments, slope: Array) -> Any:
+            latent = after.latent
+            posterior = Moments(latent.z_ext, latent.covariance).of_states(size)
+            theta, theta_std = self._theta_with_std(unit, after)
+            return posterior, latent.z_ext, theta, theta_std, prior.of_states(size)
+
+        end, recorded = self._filter(unit, rows, encoded, record)
+        posterior, z_ext, theta, theta_std, prior = recorded
+        prior = jax.tree.map(lambda leaf: leaf[1:], prior)
+        return Inferred(
+            posterior=posterior,
+            z_ext=z_ext,
+            theta=theta,
+            theta_std=theta_std,
+            predicted=over_axes(unit.extend, rows.gaps.ndim)(prior.mean),
+            prior=prior,
+            latent=end.latent,
+            unit=end.unit,
+        )
+
+    def filter_steps(
+        self,
+        unit: AbstractUnit,
+        rows: Observations,
+        encoded: Encoded,
+        own: Bool[Array, " steps *batch"],
+    ) -> FilterSteps:
+        """The filter at each time step, for a smoother. At steps that are not its series' `own`,
+        encoder outputs are not used: a query for a time must not count as a measurement.
+        """
+        std = jnp.where(own[..., None], encoded.posterior.std, _NOT_MEASURED)
+        encoded = encoded._replace(posterior=encoded.posterior._replace(std=std))
+
+        def record(row: Observations, after: Step, prior: Moments, slope: Array) -> FilterSteps:
+            latent = after.latent
+            return FilterSteps(
+                mean=jnp.concatenate([latent.z_ext[: unit.size], latent.series_terms]),
+                covariance=latent.covariance,
+                predicted=prior.mean,
+                slope=slope,
+                noise=self.noises.of_gap(row.gaps),
+            )
+
+        return self._filter(unit, rows, encoded, record)[1]
+
+    def update(
+        self, unit: AbstractUnit, before: Boundary, row: Observations, encoded: Encoded
+    ) -> Boundary:
+        """One step of the filter."""
+        assert isinstance(before.latent, FilteredState)
+        step = Step(before.latent, before.unit, before.control)
+        after, _, _ = self._step(unit, step, row, encoded, unit.discrete(row.gaps))
+        return before._replace(latent=after.latent, unit=after.unit, control=after.control)
+
+    def draw(self, unit: AbstractUnit, latent: Any, key: PRNGKeyArray) -> FilteredState:
+        """From the joint distribution of states and series terms."""
+        mean = jnp.concatenate([latent.z_ext[: unit.size], latent.series_terms])
+        drawn = mean + cholesky(latent.covariance) @ jr.normal(key, mean.shape, mean.dtype)
+        z_ext, terms = unit.extend(drawn[: unit.size]), drawn[unit.size :]
+        return latent._replace(z_ext=z_ext, series_terms=terms)
+
+    def disturb(self, unit: AbstractUnit, z_ext: Array, noise: Array, gap: Array) -> Array:
+        """By the learned noise of a transition."""
+        std = jnp.sqrt(self.noises.of_gap(gap)[: unit.size])
+        shift = std * noise * jnp.where(gap > 0, 1, 0).astype(noise.dtype)
+        return unit.extend(z_ext[: unit.size] + shift)
+
+    def negative_log_likelihood(self, prior: Gaussian, error: Array, weight: Array) -> Array:
+        """The mean over cells of each channel that measures a state, summed over channels."""
+        channels, variance = self.noises.predicted_variance(prior)
+        error, weight = error[..., channels], weight[..., channels]
+        each = (error**2 / variance + jnp.log(variance)) / 2 * weight
+        return (each.sum((0, 1)) / jnp.maximum(weight.sum((0, 1)), 1)).sum()
+
+    def with_predicted_variance(self, prior: Gaussian, variance: Array) -> Array:
+        """For channels that measure a state."""
+        channels, predicted = self.noises.predicted_variance(prior)
+        return variance.at[..., channels].set(predicted)
+
+    def unknown_std(
+        self, unit: AbstractUnit, rows: Observations, encoded: Encoded, inferred: Inferred
+    ) -> Array:
+        """From the covariance of the filter."""
+        return inferred.theta_std
+
+    def _filter(
+        self, unit: AbstractUnit, rows: Observations, encoded: Encoded, record: Record
+    ) -> tuple[Step, Any]:
+        """The state after all time steps, and what `record` makes of each: of the observations,
+        the state after it, the prediction before it, and the slope of the transition to it.
+        """
+        batch = rows.gaps.shape[1:]
+        latent = self.start(unit)
+        control = jnp.zeros(rows.controls.shape[-1], unit.dtype)
+        step = Step(latent, unit.start_state(latent.z_ext, control), control)
+        start = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*batch, *leaf.shape)), step)
+
+        def one(before: Step, row: Observations, encoded: Encoded, discrete: Discrete | None):
+            after, prior, slope = self._step(unit, before, row, encoded, discrete)
+            return after, record(row, after, prior, slope)
+
+        each = over_axes(one, len(batch))
+        inputs = (rows, encoded, unit.discrete(rows.gaps))
+        return lean_scan(lambda before, now: each(before, *now), start, inputs)
+
+    def _step(
+        self,
+        unit: AbstractUnit,
+        before: Step,
+        row: Observations,
+        encoded: Encoded,
+        discrete: Discrete | None,
+    ) -> tuple[Step, Moments, Array]:
+        """The state after one time step, the prediction before it, and the slope of the transition.
+        A step with a gap of zero (padding) changes nothing.
+        """
+        size, latent = unit.size, before.latent
+        drive = Drive(before.control, row.controls, row.gaps)
+
+        def transition(state: Array) -> Array:
+            theta = unit.theta(before.unit.features, state[size:])
+            after = unit.advance(unit.extend(state[:size]), theta, drive)
+            return jnp.concatenate([after[:size], state[size:]])
+
+        state = jnp.concatenate([latent.z_ext[:size], latent.series_terms])
+        before_step = Moments(state, latent.covariance)
+        prior, slope = self.noises.predict(before_step, transition, row.gaps, latent.is_started)
+        moments = self.noises.correct(prior, row, encoded.posterior)
+        z_ext = unit.clip(unit.extend(moments.mean[:size]))
+        features, carry = unit.feature_step(z_ext, row.controls, discrete, before.unit.carry)
+        after = Step(
+            latent=FilteredState(
+                z_ext=z_ext,
+                series_terms=moments.mean[size:],
+                covariance=moments.covariance,
+                is_started=jnp.ones((), unit.dtype),
+            ),
+            unit=UnitState(features, carry),
+            control=row.controls,
+        )
+        is_step = row.gaps > 0
+        after = jax.tree.map(lambda new, old: jnp.where(is_step, new, old), after, before)
+        return after, prior, slope
+
+    def _theta_with_std(self, unit: AbstractUnit, after: Step) -> tuple[Array, Array]:
+        """The unknowns, and their std from that of the series terms, to first order."""
+        features, terms = after.unit.features, after.latent.series_terms
+        theta = unit.theta(features, terms)
+        slope = jax.jacfwd(unit.theta, argnums=1)(features, terms)
+        series_covariance = after.latent.covariance[unit.size :, unit.size :]
+        variance = (slope @ series_covariance * slope).sum(-1)
+        return theta, jnp.sqrt(jnp.maximum(variance, 0))
