@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.initial import parameter
 from physsm.nn.linear import linear
+from physsm.nn.parameter_groups import UNDECAYED
 
 Activation = Literal["relu", "softplus", "gelu", "sigmoid", "tanh"]
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
@@ -30,7 +31,7 @@ class Dense(eqx.Module):
     """An affine map of the last axis; weights start as U(±1/√inputs), times `gain`."""
 
     W: Float[Array, "outputs inputs"]
-    b: Float[Array, " outputs"]
+    b: Float[Array, " outputs"] = eqx.field(metadata=UNDECAYED)
 
     def __init__(self, inputs: int, outputs: int, rng: np.random.Generator, gain: float = 1.0):
         limit = gain / np.sqrt(max(inputs, 1))

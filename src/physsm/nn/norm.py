@@ -10,12 +10,13 @@ from jaxtyping import Array, Float
 
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.initial import parameter
+from physsm.nn.parameter_groups import UNDECAYED
 
 
 class LayerNorm(eqx.Module):
     """The last axis with mean 0 and variance 1, then scaled and shifted."""
 
-    norms: Float[Array, "gain_and_shift width"]
+    norms: Float[Array, "gain_and_shift width"] = eqx.field(metadata=UNDECAYED)
 
     def __init__(self, width: int):
         self.norms = parameter(np.stack([np.ones(width), np.zeros(width)]))

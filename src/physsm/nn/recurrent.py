@@ -19,6 +19,7 @@ from physsm.nn.broadcast import on_last_axis
 from physsm.nn.initial import parameter
 from physsm.nn.lean_scan import lean_scan
 from physsm.nn.linear import linear
+from physsm.nn.parameter_groups import UNDECAYED
 
 Cell = Literal["rnn", "gru", "lstm"]
 _GATES: dict[Cell, int] = {"rnn": 1, "gru": 3, "lstm": 4}
@@ -32,7 +33,7 @@ class RecurrentLayer(eqx.Module):
 
     W: Float[Array, "gates inputs"]
     U: Float[Array, "gates width"]
-    b: Float[Array, " gates"]
+    b: Float[Array, " gates"] = eqx.field(metadata=UNDECAYED)
     b_state: Float[Array, " width"]
     cell: Cell = eqx.field(static=True)
     width: int = eqx.field(static=True)

@@ -20,6 +20,7 @@ from physsm.nn.initial import normal, parameter
 from physsm.nn.linear import linear
 from physsm.nn.norm import normalise
 from physsm.nn.order import after
+from physsm.nn.parameter_groups import UNDECAYED
 from physsm.nn.recurrence import advance, discretise, recall, recur
 from physsm.nn.s5_init import diagonalise
 
@@ -35,11 +36,11 @@ class S5(eqx.Module):
     States come in conjugate pairs of which one half is kept: `states` = p2 = 2p real numbers.
     """
 
-    rate: Float[Array, " p2"]
-    log_step: Float[Array, " p"]
+    rate: Float[Array, " p2"] = eqx.field(metadata=UNDECAYED)
+    log_step: Float[Array, " p"] = eqx.field(metadata=UNDECAYED)
     B: Float[Array, "p2 width"]
     C: Float[Array, "width p2"]
-    D: Float[Array, " width"]
+    D: Float[Array, " width"] = eqx.field(metadata=UNDECAYED)
     discretisation: Discretisation = eqx.field(static=True)
 
     def __init__(
@@ -103,7 +104,7 @@ class S5Block(eqx.Module):
     (`normalised`), where the amplitude of the signal is lost in every block.
     """
 
-    norms: Float[Array, "norm gain_and_shift width"]
+    norms: Float[Array, "norm gain_and_shift width"] = eqx.field(metadata=UNDECAYED)
     s5: S5
     W_in: Float[Array, "twice width"]
     W_out: Float[Array, "width width"]
