@@ -23,6 +23,7 @@ from physsm.nn.gaussian import Gaussian
 from physsm.nn.lines import along_lines
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.ode import Drift, Nodes, solve_ode
+from physsm.nn.parameter_groups import PHYSICAL
 from physsm.physics.bounds import limits
 from physsm.physics.system import System
 
@@ -84,7 +85,7 @@ class PhysicsPath(Trajectory):
     encoder: ReversedEncoder
     head: Dense
     to_state: MLP
-    constants: Float[Array, " unknowns"]
+    constants: Float[Array, " unknowns"] = eqx.field(metadata=PHYSICAL)
     physics: KnownPhysics
 
     @property

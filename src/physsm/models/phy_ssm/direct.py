@@ -26,6 +26,7 @@ from physsm.models.phy_ssm.path_inputs import PathInputs
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.initial import parameter
 from physsm.nn.lean_scan import lean_scan
+from physsm.nn.parameter_groups import BYPASS
 
 FAR = 30.0  # scaled: how far a channel may go
 _DECODER_SHARE = 0.05  # scaled: what one step of a rollout may add is small
@@ -38,9 +39,9 @@ class DirectPath(eqx.Module):
     their last column is 0 before the first row of a series, where they are as that.
     """
 
-    direct_run: Float[Array, "features free"]
-    direct_next: Float[Array, "features free"]
-    direct_short: Float[Array, "short_features free"] | None
+    direct_run: Float[Array, "features free"] = eqx.field(metadata=BYPASS)
+    direct_next: Float[Array, "features free"] = eqx.field(metadata=BYPASS)
+    direct_short: Float[Array, "short_features free"] | None = eqx.field(metadata=BYPASS)
     inputs: PathInputs = eqx.field(static=True)
 
     def __init__(self, inputs: PathInputs):

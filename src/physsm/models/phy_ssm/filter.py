@@ -16,6 +16,7 @@ from physsm.models.phy_ssm.assimilate import correct, predict, within
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.gaussian import Gaussian
 from physsm.nn.initial import parameter
+from physsm.nn.parameter_groups import PHYSICAL
 
 _LEAST_STD, _MOST_STD = 1e-4, 10.0  # of a filtered state, scaled
 _START_STD = 2.0  # of a state before its first row, scaled
@@ -40,9 +41,9 @@ class Filter(eqx.Module):
     terms are apart.
     """
 
-    log_noise: Float[Array, " states"]
-    log_error: Float[Array, " states"]
-    log_apart: Float[Array, " per_series"]
+    log_noise: Float[Array, " states"] = eqx.field(metadata=PHYSICAL)
+    log_error: Float[Array, " states"] = eqx.field(metadata=PHYSICAL)
+    log_apart: Float[Array, " per_series"] = eqx.field(metadata=PHYSICAL)
     plan: Plan = eqx.field(static=True)
 
     def __init__(self, plan: Plan, per_series: int):

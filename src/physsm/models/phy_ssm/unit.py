@@ -24,6 +24,7 @@ from physsm.models.phy_ssm.values import Drive, Features
 from physsm.nn.broadcast import on_last_axis
 from physsm.nn.discretise import Discrete
 from physsm.nn.mlp import MLP, Dense
+from physsm.nn.parameter_groups import PHYSICAL
 from physsm.nn.s5 import S5Stack
 from physsm.nn.solve import solve
 from physsm.physics.bounds import limits
@@ -38,7 +39,7 @@ class PhysicsUnit(eqx.Module):
     into its bounds and multiplied by its natural size.
     """
 
-    constants: Float[Array, " unknowns"]
+    constants: Float[Array, " unknowns"] = eqx.field(metadata=PHYSICAL)
     control_map: MLP | Dense | None
     network: S5Stack | MLP | None
     head: MLP | None
