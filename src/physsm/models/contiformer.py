@@ -29,9 +29,9 @@ from physsm.models._trajectory.forecaster import TrajectoryForecaster
 from physsm.models._trajectory.network import Trajectory
 from physsm.models._trajectory.values import Course, Path, Window, elapsed
 from physsm.nn.attention import ContinuousAttention, Memory, Tokens
-from physsm.nn.lines import along_lines
+from physsm.nn.interpolation import interpolate_linear
+from physsm.nn.layers import LayerNorm
 from physsm.nn.mlp import MLP
-from physsm.nn.norm import LayerNorm
 from physsm.physics.system import System
 
 
@@ -83,7 +83,7 @@ class Layer(eqx.Module):
         self, times: Float[Array, " times"], rows: Tokens, memory: Memory
     ) -> Float[Array, "times width"]:
         """The layer's outputs at times, of what it has read."""
-        x = along_lines(times, rows.times, rows.x) + self.attention(times, memory)
+        x = interpolate_linear(times, rows.times, rows.x) + self.attention(times, memory)
         return x + self.feed_forward(self.norms[1](x))
 
 

@@ -32,7 +32,7 @@ from physsm.models._trajectory.forecaster import TrajectoryForecaster
 from physsm.models._trajectory.network import Trajectory
 from physsm.models._trajectory.values import Course, Path, Window
 from physsm.nn.gaussian import Gaussian, gaussian, kl, sample
-from physsm.nn.initial import parameter
+from physsm.nn.layers import parameter
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.ode import solve_ode
 from physsm.physics.system import System

@@ -29,9 +29,9 @@ from physsm.models._trajectory.latent_ode import start_posterior
 from physsm.models._trajectory.network import Trajectory
 from physsm.models._trajectory.values import Course, Path
 from physsm.nn.gaussian import Gaussian
-from physsm.nn.initial import parameter
-from physsm.nn.lean_scan import lean_scan
+from physsm.nn.layers import parameter
 from physsm.nn.mlp import MLP, Dense
+from physsm.nn.recompute import lean_scan
 from physsm.physics.system import System
 
 

@@ -22,11 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from physsm.nn.broadcast import on_last_axis
-from physsm.nn.initial import parameter
-from physsm.nn.lean_scan import lean_scan
-from physsm.nn.linear import linear
-from physsm.nn.lines import along_lines
+from physsm.nn.interpolation import CubicHermite, interpolate_linear
+from physsm.nn.layers import linear, on_last_axis, parameter
+from physsm.nn.recompute import lean_scan
 
 _NEVER = -1e9  # the score of what is no row
 # Nodes after the last row, in the unit of times: further apart each, to 230 units.
@@ -39,30 +37,6 @@ class Tokens(NamedTuple):
     times: Float[Array, " rows"]
     x: Float[Array, "rows width"]
     valid: Bool[Array, " rows"]
-
-
-class Flow(NamedTuple):
-    """States of rows at nodes, and their slopes there."""
-
-    nodes: Float[Array, " nodes"]
-    x: Float[Array, "nodes rows width"]
-    slope: Float[Array, "nodes rows width"]
-
-    def at(self, times: Float[Array, " times"]) -> Float[Array, "times rows width"]:
-        """Along cubics between nodes; before the first and after the last as there."""
-        after = jnp.searchsorted(self.nodes, times, side="right")
-        after = jnp.clip(after, 1, len(self.nodes) - 1)
-        start, end = self.nodes[after - 1], self.nodes[after]
-        width = jnp.where(end > start, end - start, 1)
-        s = jnp.clip((times - start) / width, 0, 1)
-        ends = jnp.stack([(1 + 2 * s) * (1 - s) ** 2, s**2 * (3 - 2 * s)])
-        slopes = jnp.stack([s * (1 - s) ** 2, s**2 * (s - 1)]) * width[None]
-
-        def mixed(weights: Array, of: Array) -> Array:
-            first, second = (weight[:, None, None] for weight in weights)
-            return first * of[after - 1] + second * of[after]
-
-        return mixed(ends, self.x) + mixed(slopes, self.slope)
 
 
 class _Order:
@@ -93,8 +67,8 @@ class Memory(NamedTuple):
 
     row_times: Float[Array, " rows"]
     queries: Float[Array, "rows width"]
-    keys: Flow
-    values: Flow
+    keys: CubicHermite
+    values: CubicHermite
     own_score: Float[Array, "keys heads"]
     own_value: Float[Array, "keys width"]
     valid: Bool[Array, " keys"]
@@ -131,7 +105,7 @@ class ContinuousAttention(eqx.Module):
     def read(self, rows: Tokens, keys: Tokens) -> Memory:
         """What can be asked at any time: queries are made of `rows`, keys and values of `keys`."""
         queries = linear(self.W_query, rows.x)
-        own = along_lines(keys.times, rows.times, queries)
+        own = interpolate_linear(keys.times, rows.times, queries)
         K, V = linear(self.W_key, keys.x), linear(self.W_value, keys.x)
         return Memory(
             rows.times,
@@ -147,7 +121,7 @@ class ContinuousAttention(eqx.Module):
         self, times: Float[Array, " times"], memory: Memory
     ) -> Float[Array, "times width"]:
         """What is attended to at times."""
-        asked = along_lines(times, memory.row_times, memory.queries)
+        asked = interpolate_linear(times, memory.row_times, memory.queries)
         here = self._heads(asked[:, None, :] * memory.keys.at(times)).sum(-1)
         size = asked.shape[-1] // self.heads
         score = (here + memory.own_score[None]) / (2 * np.sqrt(size))
@@ -158,7 +132,7 @@ class ContinuousAttention(eqx.Module):
 
     def flow(
         self, which: int, row_times: Float[Array, " rows"], start: Float[Array, "rows width"]
-    ) -> Flow:
+    ) -> CubicHermite:
         """The keys (0) or the values (1) of all rows, followed through all nodes."""
         later = row_times[-1] + jnp.asarray(_AHEAD, row_times.dtype)
         nodes = jnp.concatenate([row_times, later])
@@ -177,7 +151,7 @@ class ContinuousAttention(eqx.Module):
         reached: Array = lean_scan(interval, start, (times, gaps, jnp.asarray(order.turns)))[1]
         is_own = jnp.asarray(order.is_own)[..., None]
         x = jnp.where(is_own, start[None], reached[order.step, np.arange(len(start))])
-        return Flow(nodes, x, self._rate(which, nodes[:, None], x))
+        return CubicHermite(nodes, x, self._rate(which, nodes[:, None], x))
 
     def _step(self, which: int, t: Array, h: Array, x: Array) -> Array:
         """One step of Runge and Kutta."""

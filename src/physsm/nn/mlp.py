@@ -12,9 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physsm.nn.broadcast import on_last_axis
-from physsm.nn.initial import parameter
-from physsm.nn.linear import linear
+from physsm.nn.layers import linear, on_last_axis, parameter
 from physsm.nn.parameter_groups import UNDECAYED
 
 Activation = Literal["relu", "softplus", "gelu", "sigmoid", "tanh"]

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physsm.nn.accumulate import accumulate, adjoints
-from physsm.nn.broadcast import on_last_axis
 from physsm.nn.discretise import DISCRETISATIONS, Complex, Discrete, pack, unpack
+from physsm.nn.layers import on_last_axis
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))

@@ -15,11 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physsm.nn.broadcast import on_last_axis
-from physsm.nn.initial import parameter
-from physsm.nn.lean_scan import lean_scan
-from physsm.nn.linear import linear
+from physsm.nn.layers import linear, on_last_axis, parameter
 from physsm.nn.parameter_groups import UNDECAYED
+from physsm.nn.recompute import lean_scan
 
 Cell = Literal["rnn", "gru", "lstm"]
 _GATES: dict[Cell, int] = {"rnn": 1, "gru": 3, "lstm": 4}

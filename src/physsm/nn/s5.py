@@ -14,13 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physsm.nn.broadcast import on_last_axis
 from physsm.nn.discretise import Discrete
-from physsm.nn.initial import normal, parameter
-from physsm.nn.linear import linear
-from physsm.nn.norm import normalise
-from physsm.nn.order import after
+from physsm.nn.layers import linear, normal, normalise, on_last_axis, parameter
 from physsm.nn.parameter_groups import UNDECAYED
+from physsm.nn.recompute import after
 from physsm.nn.recurrence import advance, discretise, recall, recur
 from physsm.nn.s5_init import diagonalise
 

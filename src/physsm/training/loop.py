@@ -22,9 +22,8 @@ from jaxtyping import Array, PyTree
 from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._errors import RunError
-from physsm._programs import Program
+from physsm._programs import Program, release_memory
 from physsm.training.checkpoint import make_folder
-from physsm.training.memory import give_back_memory
 from physsm.training.optimiser import OptimiserSettings, guarded_update, make_optimiser
 from physsm.training.state import (
     CurveRow,
@@ -235,7 +234,7 @@ class Training:
     def _compile(self, arguments: tuple[Any, ...]) -> None:
         began = time.perf_counter()
         self._update.prepare(*arguments)
-        give_back_memory()
+        release_memory()
         self.progress.compile_seconds = time.perf_counter() - began
 
     def _report(self) -> None:

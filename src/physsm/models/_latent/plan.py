@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 from physsm._errors import DataError, did_you_mean
 from physsm._values import Panel
 from physsm.data.scale import channel_moments, control_moments
-from physsm.nn.broadcast import on_last_axis
+from physsm.nn.layers import on_last_axis
 from physsm.physics.program import run_program
 from physsm.physics.system import System
 

@@ -9,7 +9,7 @@ from numpy.random import Generator
 from physsm.models._latent.decoder import Decoder
 from physsm.models._latent.plan import Plan
 from physsm.models._trajectory.config import PathConfig
-from physsm.nn.broadcast import on_last_axis
+from physsm.nn.layers import on_last_axis
 from physsm.nn.mlp import MLP
 
 

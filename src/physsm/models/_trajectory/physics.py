@@ -20,7 +20,7 @@ from physsm.models._trajectory.latent_ode import start_posterior
 from physsm.models._trajectory.network import Trajectory
 from physsm.models._trajectory.values import Course, Path
 from physsm.nn.gaussian import Gaussian
-from physsm.nn.lines import along_lines
+from physsm.nn.interpolation import interpolate_linear
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.ode import Drift, Nodes, solve_ode
 from physsm.nn.parameter_groups import PHYSICAL
@@ -72,7 +72,7 @@ class KnownPhysics(eqx.Module):
             usual = np.array(self.plan.control_shift)[used]
             return lambda _: jnp.asarray(usual, values.dtype)
 
-        return lambda t: along_lines(t, course.times, values)
+        return lambda t: interpolate_linear(t, course.times, values)
 
 
 class PhysicsPath(Trajectory):

@@ -23,10 +23,9 @@ from jaxtyping import Array, Float
 from physsm.models._latent.plan import Plan
 from physsm.models._latent.rows import Observations
 from physsm.models.phy_ssm.path_inputs import PathInputs
-from physsm.nn.broadcast import on_last_axis
-from physsm.nn.initial import parameter
-from physsm.nn.lean_scan import lean_scan
+from physsm.nn.layers import on_last_axis, parameter
 from physsm.nn.parameter_groups import BYPASS
+from physsm.nn.recompute import lean_scan
 
 FAR = 30.0  # scaled: how far a channel may go
 _DECODER_SHARE = 0.05  # scaled: what one step of a rollout may add is small

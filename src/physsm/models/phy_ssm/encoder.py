@@ -13,8 +13,8 @@ from physsm.models._latent.rows import Observations
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.stacks import make_stack
 from physsm.models.phy_ssm.values import Inferred
-from physsm.nn.broadcast import on_last_axis
 from physsm.nn.gaussian import Gaussian, gaussian
+from physsm.nn.layers import on_last_axis
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.s5 import S5Stack
 

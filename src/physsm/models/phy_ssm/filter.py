@@ -13,9 +13,8 @@ from jaxtyping import Array, Float
 from physsm.models._latent.plan import Plan
 from physsm.models._latent.rows import Observations
 from physsm.models.phy_ssm.assimilate import correct, predict, within
-from physsm.nn.broadcast import on_last_axis
 from physsm.nn.gaussian import Gaussian
-from physsm.nn.initial import parameter
+from physsm.nn.layers import on_last_axis, parameter
 from physsm.nn.parameter_groups import PHYSICAL
 
 _LEAST_STD, _MOST_STD = 1e-4, 10.0  # of a filtered state, scaled

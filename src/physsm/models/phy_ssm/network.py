@@ -28,12 +28,12 @@ from physsm.models.phy_ssm.free_unit import FreeUnit
 from physsm.models.phy_ssm.path_inputs import PathInputs
 from physsm.models.phy_ssm.unit import PhysicsUnit
 from physsm.models.phy_ssm.values import Beliefs, Boundary, Drive, Inferred, Observed, Rollout
-from physsm.nn.cholesky import cholesky
 from physsm.nn.discretise import Discrete
 from physsm.nn.gaussian import Gaussian, gaussian, sample
-from physsm.nn.initial import parameter
-from physsm.nn.lean_scan import lean_scan
+from physsm.nn.layers import parameter
+from physsm.nn.linear_algebra import cholesky
 from physsm.nn.mlp import Dense
+from physsm.nn.recompute import lean_scan
 from physsm.physics.system import System
 
 NOTHING_KNOWN = 1e6  # scaled: the std of what the encoder does not say

@@ -21,12 +21,12 @@ from physsm.models._latent.plan import Plan
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.stacks import make_stack
 from physsm.models.phy_ssm.values import Drive, Features
-from physsm.nn.broadcast import on_last_axis
 from physsm.nn.discretise import Discrete
+from physsm.nn.layers import on_last_axis
+from physsm.nn.linear_algebra import solve
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.parameter_groups import PHYSICAL
 from physsm.nn.s5 import S5Stack
-from physsm.nn.solve import solve
 from physsm.physics.bounds import limits
 from physsm.physics.system import System
 
