@@ -1,4 +1,4 @@
-"""Fully connected networks that work on the last axis of an array of any shape."""
+"""Multilayer perceptrons on the last axis of an array of any shape."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 
 class Dense(eqx.Module):
-    """An affine map of the last axis; weights start as U(±1/√inputs), times `gain`."""
+    """Affine map of the last axis; weights and biases start from U(±gain/√inputs)."""
 
     W: Float[Array, "outputs inputs"]
     b: Float[Array, " outputs"] = eqx.field(metadata=UNDECAYED)
@@ -42,7 +42,7 @@ class Dense(eqx.Module):
 
 
 class MLP(eqx.Module):
-    """Hidden layers of one width; from the second on, each is added to its input (residual)."""
+    """Multilayer perceptron with hidden layers of one width, residual from the second one on."""
 
     layers: tuple[Dense, ...]
     activation: Activation = eqx.field(static=True)
@@ -68,9 +68,9 @@ class MLP(eqx.Module):
 
     def __call__(self, x: Float[Array, "*rest inputs"]) -> Float[Array, "*rest outputs"]:
         """Apply to the last axis."""
-        bend = _ACTIVATIONS[self.activation]
+        activation = _ACTIVATIONS[self.activation]
         for i, layer in enumerate(self.layers[:-1]):
-            y = bend(layer(x))
+            y = activation(layer(x))
             x = y if i == 0 else x + y
         x = self.layers[-1](x)
         return _ACTIVATIONS[self.last_activation](x) if self.last_activation else x
