@@ -61,11 +61,11 @@ def _training_step(model: str) -> dict[str, float]:
     import numpy as np
 
     from physsm import Panel, System
+    from physsm._programs import release_memory
     from physsm._registry import find
     from physsm._values import Series
     from physsm.benchmark.configurations import configuration
     from physsm.data.window import Sizes, gather, whole_series
-    from physsm.training.memory import give_back_memory
 
     rng, rows = np.random.default_rng(0), CONTEXT + HORIZON
     system = System.load("quadrotor")
@@ -98,7 +98,7 @@ def _training_step(model: str) -> dict[str, float]:
         return jax.value_and_grad(loss)(params)
 
     compiled = step.lower(params).compile()
-    give_back_memory()  # as training does
+    release_memory()  # as training does
     value, _ = compiled(params)
     assert np.isfinite(float(value))
     seconds = median_seconds(lambda: jax.block_until_ready(compiled(params)), runs=3)

@@ -108,8 +108,8 @@ def _training_step(rows: int) -> dict[str, float]:
     import jax.numpy as jnp
     import jax.random as jr
 
+    from physsm._programs import release_memory
     from physsm.models.phy_ssm.objective import objective
-    from physsm.training.memory import give_back_memory
 
     network, batch, context, _ = _network(rows)
     params, static = eqx.partition(network, eqx.is_inexact_array)
@@ -122,7 +122,7 @@ def _training_step(rows: int) -> dict[str, float]:
         )(params)
 
     compiled = step.lower(params).compile()
-    give_back_memory()  # as training does
+    release_memory()  # as training does
     seconds = median_seconds(lambda: jax.block_until_ready(compiled(params)), runs=5)
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     roof = _matmul_flops(network, rows, context) / _matmul_speed()

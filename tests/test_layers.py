@@ -13,7 +13,7 @@ ALLOWED = {
     "nn": set(),
     "data": set(),
     "metrics": set(),
-    "training": set(),
+    "training": {"nn"},
     "models": {"physics", "nn", "data", "training"},
     "datasets": {"data"},
     "report": set(),

@@ -10,6 +10,7 @@ beneath it, and JAX's settings. With or without a cache the same program runs, t
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 from collections.abc import Callable
 from functools import cache
@@ -90,6 +91,19 @@ def serialisable(*kinds: type) -> None:
         export.register_namedtuple_serialization(
             kind, serialized_name=f"{kind.__module__}.{kind.__qualname__}"
         )
+
+
+def release_memory() -> None:
+    """Return freed memory to the operating system. With glibc, compiling leaves about one gigabyte,
+    which would add to the memory of training. Other C libraries need no such call.
+    """
+    try:
+        library = ctypes.CDLL(None)
+    except (TypeError, OSError):  # no such look-up, as on Windows
+        return
+    trim = getattr(library, "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def _read(path: Path | None) -> export.Exported | None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from physsm.nn.initial import normal
+from physsm.nn.layers import normal
 from physsm.nn.s5 import S5, S5Block, S5Stack, Skip
 from physsm.nn.s5_init import diagonalise, legs_normal
 

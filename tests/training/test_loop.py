@@ -4,12 +4,14 @@ import errno
 import os
 from dataclasses import replace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from physsm._errors import RunError
+from physsm.nn.parameter_groups import BYPASS, PHYSICAL, UNDECAYED
 from physsm.training.checkpoint import (
     named_arrays,
     read_arrays,
@@ -151,40 +153,38 @@ def test_a_plateau_lowers_the_rate():
     assert moved[1] < 0.1 * moved[0]
 
 
-def test_weight_decay_spares_constants():
-    import equinox as eqx
+class Parameters(eqx.Module):
+    W: jax.Array
+    mass: jax.Array = eqx.field(metadata=PHYSICAL)
+    lag: jax.Array = eqx.field(metadata=BYPASS)
+    bias: jax.Array = eqx.field(metadata=UNDECAYED)
 
-    class Parameters(eqx.Module):
-        W: jax.Array
-        constants: jax.Array
-        rate: jax.Array
 
-    params = Parameters(jnp.ones(2), jnp.ones(2), jnp.ones(2))
+def moved(slope: float, **optimiser) -> Parameters:
+    """How far five steps down a constant slope move parameters that start at one."""
+    start = Parameters(*jnp.ones((4, 2)))
     task = Task(
-        params,
-        lambda params, batch, key, progress: (
-            0.0 * jnp.sum(params.W * params.constants * params.rate)
-        ),
-        lambda epoch, generator: iter([jnp.zeros(1)]),
-        1,
-        lambda params: -float(epoch_of(params)),
+        params=start,
+        loss=lambda params, *_: slope * sum(jnp.sum(leaf) for leaf in jax.tree.leaves(params)),
+        batches=lambda epoch, generator: iter([jnp.zeros(1)]),
+        batches_per_epoch=1,
+        validate=lambda params: float(params.W[0]),
     )
+    steady = {"learning_rate": 0.01, "schedule": "constant", "clip_norm": None, **optimiser}
+    result = train(task, settings(epochs=5, validations=5, optimiser=steady), seed=0)
+    assert result.progress.best_step == 5
+    return jax.tree.map(lambda end, begin: float((begin - end)[0]), result.params, start)
 
-    def epoch_of(params):
-        return 1 - params.W[0]
 
-    result = train(
-        task,
-        settings(
-            epochs=5,
-            validations=5,
-            optimiser={"learning_rate": 0.1, "schedule": "constant", "weight_decay": 0.5},
-        ),
-        seed=0,
-    ).params
-    assert result.W[0] < 0.9
-    assert result.constants[0] == 1
-    assert result.rate[0] == 1
+def test_weight_decay_spares_declared_groups():
+    way = moved(0.0, weight_decay=0.5)
+    assert way.W > 0.02
+    assert way.mass == way.lag == way.bias == 0
+
+
+def test_groups_have_their_own_step_sizes():
+    way = moved(1.0, constants_speed=4.0, bypass_speed=0.5)
+    np.testing.assert_allclose([way.mass, way.lag, way.bias], way.W * np.array([4, 0.5, 1]))
 
 
 def test_a_full_disk_leaves_the_earlier_file(tmp_path, monkeypatch):

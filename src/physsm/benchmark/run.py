@@ -24,8 +24,7 @@ from physsm.data.scale import channel_moments
 from physsm.data.split import default_split
 from physsm.data.window import Sizes
 from physsm.datasets._dataset import Split
-from physsm.models._base import AbstractFitted, AbstractForecaster
-from physsm.models._base import load
+from physsm.models._base import AbstractFitted, AbstractForecaster, load
 from physsm.models._files import save_model
 from physsm.physics.system import System
 from physsm.training.checkpoint import make_folder, read_json, write_atomically, write_json

@@ -20,7 +20,6 @@ from physsm.data.times import Moments, as_numbers, read_times, to_datetimes
 LONGEST_HORIZON = 1_000_000
 
 
-
 def make_query(history: Panel, times: Any, horizon: int | None, controls: Any) -> Query:
     """A query from a table of times (and controls), arrays, or a number of further rows."""
     if times is None and horizon is None:

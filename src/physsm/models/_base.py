@@ -26,8 +26,8 @@ from physsm.data.query import make_query
 from physsm.data.table import to_panel
 from physsm.data.times import as_numbers
 from physsm.data.window import Part
-from physsm.models._intervals import Calibration
 from physsm.models._files import Interface, Stored, read_model, save_model
+from physsm.models._intervals import Calibration
 from physsm.physics.system import System
 from physsm.training.loop import Result
 

@@ -38,8 +38,11 @@ class Steps(NamedTuple):
         self, controls: Float[np.ndarray, "series times controls"], holds_start: bool
     ) -> Float[np.ndarray, "series steps controls"]:
         """Control at the end of each step: held until the end of its gap, or linear between."""
-        before, after = self.held(controls), np.take_along_axis(
-            controls, np.minimum(self.gap + 1, controls.shape[1] - 1)[..., None], axis=1
+        before, after = (
+            self.held(controls),
+            np.take_along_axis(
+                controls, np.minimum(self.gap + 1, controls.shape[1] - 1)[..., None], axis=1
+            ),
         )
         share = self.share[..., None]
         if holds_start:

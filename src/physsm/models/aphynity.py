@@ -15,13 +15,13 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from pydantic import Field
 
-from physsm.models._encode_decode.scales import TrajectoryScales
-from physsm.models._network.observations import Observations
 from physsm.models._encode_decode.config import PhysicsConfig
 from physsm.models._encode_decode.fitted import FittedTrajectory
 from physsm.models._encode_decode.forecaster import PhysicsForecaster
 from physsm.models._encode_decode.physics import PhysicsTrajectory, physics_parts, residual_drift
+from physsm.models._encode_decode.scales import TrajectoryScales
 from physsm.models._encode_decode.values import Timeline, Trajectory, Window
+from physsm.models._network.observations import Observations
 from physsm.nn.gaussian import Gaussian
 from physsm.nn.mlp import MLP
 from physsm.physics.system import System
@@ -65,7 +65,12 @@ class AphynityNetwork(PhysicsTrajectory):
         return self.physics.theta(self.constants)
 
     def penalty(
-        self, window: Window, inferred: Any, start: Any, trajectory: Trajectory, key: PRNGKeyArray | None
+        self,
+        window: Window,
+        inferred: Any,
+        start: Any,
+        trajectory: Trajectory,
+        key: PRNGKeyArray | None,
     ) -> Float[Array, ""]:
         """The mean square of the learned part along the path."""
         learned = self.residual(jax.lax.stop_gradient(trajectory.z))

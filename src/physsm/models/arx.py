@@ -32,7 +32,14 @@ from physsm.models._baseline.forecaster import (
     training_parts,
     with_intervals,
 )
-from physsm.models._baseline.lag_grid import ROUNDING, ControlPath, LookBack, known_lags, look_ahead, look_back
+from physsm.models._baseline.lag_grid import (
+    ROUNDING,
+    ControlPath,
+    LookBack,
+    known_lags,
+    look_ahead,
+    look_back,
+)
 from physsm.models._baseline.origins import Origins, next_rows
 from physsm.models._baseline.ridge import ridge_weights
 from physsm.models._files import Stored

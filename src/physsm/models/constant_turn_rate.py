@@ -28,8 +28,15 @@ from physsm.models._baseline.forecaster import (
 )
 from physsm.models._baseline.last_line import last_points, slope_and_level
 from physsm.models._baseline.origins import Origins, channel_points
+from physsm.models._baseline.tracks import (
+    AbstractTracks,
+    Track,
+    Trail,
+    through,
+    tracks_of,
+    with_points,
+)
 from physsm.models._files import Stored
-from physsm.models._baseline.tracks import AbstractTracks, Track, Trail, through, tracks_of, with_points
 
 TurnFrom = Literal["positions", "heading"]
 

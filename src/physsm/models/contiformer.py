@@ -18,20 +18,20 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from pydantic import Field, model_validator
 
-from physsm.models._encode_decode.scales import TrajectoryScales
-from physsm.models._network.observations import Observations
-from physsm.models._network.config import Perceptron
 from physsm.models._encode_decode.config import EncodeDecodeConfig
 from physsm.models._encode_decode.decoder import TrajectoryDecoder
 from physsm.models._encode_decode.encoder import StepReader, is_step
 from physsm.models._encode_decode.fitted import FittedTrajectory
 from physsm.models._encode_decode.forecaster import TrajectoryForecaster
 from physsm.models._encode_decode.network import AbstractEncodeDecode
+from physsm.models._encode_decode.scales import TrajectoryScales
 from physsm.models._encode_decode.values import Timeline, Trajectory, Window, elapsed
+from physsm.models._network.config import Perceptron
+from physsm.models._network.observations import Observations
 from physsm.nn.attention import ContinuousAttention, Memory, Tokens
-from physsm.nn.lines import along_lines
+from physsm.nn.interpolation import interpolate_linear
+from physsm.nn.layers import LayerNorm
 from physsm.nn.mlp import MLP
-from physsm.nn.norm import LayerNorm
 from physsm.physics.system import System
 
 
@@ -83,7 +83,7 @@ class Layer(eqx.Module):
         self, times: Float[Array, " times"], rows: Tokens, memory: Memory
     ) -> Float[Array, "times width"]:
         """The layer's outputs at times, of what it has read."""
-        x = along_lines(times, rows.times, rows.x) + self.attention(times, memory)
+        x = interpolate_linear(times, rows.times, rows.x) + self.attention(times, memory)
         return x + self.feed_forward(self.norms[1](x))
 
 
@@ -132,7 +132,9 @@ class ContiFormerNetwork(AbstractEncodeDecode):
         """Nothing is uncertain."""
         return 0
 
-    def trajectory(self, start: Context, times: Float[Array, " times"], timeline: Timeline) -> Trajectory:
+    def trajectory(
+        self, start: Context, times: Float[Array, " times"], timeline: Timeline
+    ) -> Trajectory:
         """The last layer at the times."""
         z = self._layer(self.layers[-1], times, start)
         return Trajectory(z, jnp.isfinite(z).all(-1))
@@ -177,7 +179,9 @@ def evenly(
     return index, jnp.concatenate([jnp.ones(1, bool), jnp.diff(index) > 0])
 
 
-def build(system: System | None, scales: TrajectoryScales, config: Config, seed: int) -> ContiFormerNetwork:
+def build(
+    system: System | None, scales: TrajectoryScales, config: Config, seed: int
+) -> ContiFormerNetwork:
     """A network before its training."""
     rng = np.random.default_rng(seed)
     return ContiFormerNetwork(

@@ -13,14 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physsm.models._encode_decode.scales import TrajectoryScales
-from physsm.models._network.observations import Observations
 from physsm.models._encode_decode.config import PhysicsConfig, Recurrent
 from physsm.models._encode_decode.encoder import ParameterEncoder
 from physsm.models._encode_decode.fitted import FittedTrajectory
 from physsm.models._encode_decode.forecaster import PhysicsForecaster
 from physsm.models._encode_decode.physics import PhysicsTrajectory, physics_parts, residual_drift
+from physsm.models._encode_decode.scales import TrajectoryScales
 from physsm.models._encode_decode.values import Timeline, Trajectory
+from physsm.models._network.observations import Observations
 from physsm.nn.gaussian import Gaussian
 from physsm.nn.mlp import MLP
 from physsm.physics.system import System
@@ -56,7 +56,9 @@ class GokuNetwork(PhysicsTrajectory):
         """Start and unknowns of each window."""
         return Inferred(self.start_posterior(rows), self.parameter_encoder(rows))
 
-    def trajectory(self, start: Any, times: Float[Array, " times"], timeline: Timeline) -> Trajectory:
+    def trajectory(
+        self, start: Any, times: Float[Array, " times"], timeline: Timeline
+    ) -> Trajectory:
         """Along the equations, and what is added to them."""
         drift = self.physics.drift(self.unknowns(start), timeline)
         added, pace = self.residual, jnp.asarray(self.scales.pace, self.dtype)

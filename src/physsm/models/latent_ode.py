@@ -10,18 +10,20 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from physsm.models._encode_decode.scales import TrajectoryScales
 from physsm.models._encode_decode.config import ODEConfig
 from physsm.models._encode_decode.decoder import TrajectoryDecoder
 from physsm.models._encode_decode.encoder import ReversedEncoder
 from physsm.models._encode_decode.fitted import FittedTrajectory
 from physsm.models._encode_decode.forecaster import TrajectoryForecaster
 from physsm.models._encode_decode.latent_ode import LatentODENetwork
+from physsm.models._encode_decode.scales import TrajectoryScales
 from physsm.nn.mlp import MLP, Dense
 from physsm.physics.system import System
 
 
-def build(system: System | None, scales: TrajectoryScales, config: ODEConfig, seed: int) -> LatentODENetwork:
+def build(
+    system: System | None, scales: TrajectoryScales, config: ODEConfig, seed: int
+) -> LatentODENetwork:
     """A network before its training."""
     rng = np.random.default_rng(seed)
     shape, drift = config.encoder_perceptron, config.drift

@@ -26,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from physsm._errors import ConfigError
 from physsm._values import Panel, Unknowns
 from physsm.models._base import AbstractFitted
+from physsm.models._baseline.first_guess import Learned, as_raw, changes, first_guess, learn_states
 from physsm.models._baseline.forecaster import (
     AbstractBaseline,
     BaselineForecaster,
@@ -35,6 +36,7 @@ from physsm.models._baseline.forecaster import (
     with_intervals,
 )
 from physsm.models._baseline.origins import Origins, rolling, steps_ahead
+from physsm.models._baseline.state_columns import Columns, find_columns, rows_before, states_at
 from physsm.models._baseline.trajectory_fit import (
     BLOCK,
     Measured,
@@ -45,10 +47,8 @@ from physsm.models._baseline.trajectory_fit import (
     fit_together,
     solve_block,
 )
-from physsm.models._baseline.state_columns import Columns, find_columns, rows_before, states_at
-from physsm.models._steps import Steps, cut_gaps
 from physsm.models._files import Stored
-from physsm.models._baseline.first_guess import Learned, as_raw, changes, first_guess, learn_states
+from physsm.models._steps import Steps, cut_gaps
 from physsm.physics.bounds import limits
 from physsm.physics.system import System
 

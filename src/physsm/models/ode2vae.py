@@ -21,18 +21,18 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from pydantic import Field
 
-from physsm.models._encode_decode.scales import TrajectoryScales
-from physsm.models._network.observations import Observations, is_step
-from physsm.models._network.config import Perceptron
 from physsm.models._encode_decode.config import ODEConfig
 from physsm.models._encode_decode.decoder import TrajectoryDecoder
 from physsm.models._encode_decode.encoder import CERTAIN, ReversedEncoder
 from physsm.models._encode_decode.fitted import FittedTrajectory
 from physsm.models._encode_decode.forecaster import TrajectoryForecaster
 from physsm.models._encode_decode.network import AbstractEncodeDecode
+from physsm.models._encode_decode.scales import TrajectoryScales
 from physsm.models._encode_decode.values import Timeline, Trajectory, Window
+from physsm.models._network.config import Perceptron
+from physsm.models._network.observations import Observations, is_step
 from physsm.nn.gaussian import Gaussian, gaussian, kl, sample
-from physsm.nn.initial import parameter
+from physsm.nn.layers import parameter
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.ode import solve_ode
 from physsm.physics.system import System
@@ -114,7 +114,9 @@ class SecondOrderNetwork(AbstractEncodeDecode):
             z, drift = sample(inferred.start, for_start), self.weights(for_weights)
         return Start(z, log_density(z, inferred.start), drift)
 
-    def trajectory(self, start: Start, times: Float[Array, " times"], timeline: Timeline) -> Trajectory:
+    def trajectory(
+        self, start: Start, times: Float[Array, " times"], timeline: Timeline
+    ) -> Trajectory:
         """States and the log density of being there."""
         q, pace = self.positions, jnp.asarray(self.scales.pace, self.dtype)
 
@@ -165,7 +167,9 @@ def _mean(values: Array, weight: Array) -> Array:
     return (values * weight).sum() / jnp.maximum(weight.sum(), 1)
 
 
-def build(system: System | None, scales: TrajectoryScales, config: Config, seed: int) -> SecondOrderNetwork:
+def build(
+    system: System | None, scales: TrajectoryScales, config: Config, seed: int
+) -> SecondOrderNetwork:
     """A network before its training."""
     rng, q = np.random.default_rng(seed), config.latent
     shape = config.drift

@@ -16,15 +16,15 @@ import numpy as np
 from jaxtyping import Array, Float
 from pydantic import Field
 
-from physsm.models._encode_decode.scales import TrajectoryScales
-from physsm.models._network.observations import Observations, is_step
-from physsm.models._network.config import Perceptron
 from physsm.models._encode_decode.config import ODEConfig
 from physsm.models._encode_decode.decoder import TrajectoryDecoder
 from physsm.models._encode_decode.encoder import StepReader, gaps_after
 from physsm.models._encode_decode.fitted import FittedTrajectory
 from physsm.models._encode_decode.forecaster import TrajectoryForecaster
 from physsm.models._encode_decode.latent_ode import LatentODENetwork
+from physsm.models._encode_decode.scales import TrajectoryScales
+from physsm.models._network.config import Perceptron
+from physsm.models._network.observations import Observations, is_step
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.recurrent import RecurrentLayer
 from physsm.physics.system import System
@@ -84,7 +84,9 @@ class ODERNNEncoder(eqx.Module):
         return jnp.concatenate([moved, state[..., width:]], axis=-1)
 
 
-def build(system: System | None, scales: TrajectoryScales, config: Config, seed: int) -> LatentODENetwork:
+def build(
+    system: System | None, scales: TrajectoryScales, config: Config, seed: int
+) -> LatentODENetwork:
     """A network before its training."""
     rng = np.random.default_rng(seed)
     latent, drift = config.latent, config.drift

@@ -19,15 +19,15 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from pydantic import Field
 
-from physsm.models._network.reductions import mean_square
-from physsm.models._encode_decode.scales import TrajectoryScales
-from physsm.models._network.observations import Observations
 from physsm.models._encode_decode.config import PhysicsConfig, Recurrent
 from physsm.models._encode_decode.encoder import CERTAIN, ParameterEncoder
 from physsm.models._encode_decode.fitted import FittedTrajectory
 from physsm.models._encode_decode.forecaster import PhysicsForecaster
 from physsm.models._encode_decode.physics import PhysicsTrajectory, physics_parts, residual_drift
+from physsm.models._encode_decode.scales import TrajectoryScales
 from physsm.models._encode_decode.values import Timeline, Trajectory, Window
+from physsm.models._network.observations import Observations
+from physsm.models._network.reductions import mean_square
 from physsm.nn.gaussian import Gaussian, gaussian
 from physsm.nn.mlp import MLP, Dense
 from physsm.physics.system import System
@@ -103,7 +103,9 @@ class PhysicsVAENetwork(PhysicsTrajectory):
         change = self.unmixer(jnp.concatenate([rows.last, beside], axis=-1))
         return rows._replace(last=rows.last + change)
 
-    def trajectory(self, start: Any, times: Float[Array, " times"], timeline: Timeline) -> Trajectory:
+    def trajectory(
+        self, start: Any, times: Float[Array, " times"], timeline: Timeline
+    ) -> Trajectory:
         """States, with the auxiliary latent beside them."""
         known, pace = self.physics.drift(self.unknowns(start), timeline), self.scales.pace
 
@@ -113,7 +115,9 @@ class PhysicsVAENetwork(PhysicsTrajectory):
 
         return self._beside(self.follow(self.state(start.start), rate, times, timeline), start)
 
-    def physics_trajectory(self, start: Any, times: Float[Array, " times"], timeline: Timeline) -> Trajectory:
+    def physics_trajectory(
+        self, start: Any, times: Float[Array, " times"], timeline: Timeline
+    ) -> Trajectory:
         """The same without the learned part."""
         drift = self.physics.drift(self.unknowns(start), timeline)
         return self._beside(self.follow(self.state(start.start), drift, times, timeline), start)
@@ -136,7 +140,9 @@ class PhysicsVAENetwork(PhysicsTrajectory):
         """Those of the window."""
         return self.unknowns_of(start.terms)
 
-    def four(self, start: Any, trajectory: Trajectory, timeline: Timeline) -> tuple[Four, Bool[Array, " batch"]]:
+    def four(
+        self, start: Any, trajectory: Trajectory, timeline: Timeline
+    ) -> tuple[Four, Bool[Array, " batch"]]:
         """Predictions with and without the auxiliary parts, at all rows; and whether physics alone
         could be followed to the end.
         """
@@ -151,11 +157,16 @@ class PhysicsVAENetwork(PhysicsTrajectory):
         return predicted, physics.is_reached.all(0)
 
     def penalty(
-        self, window: Window, inferred: Any, start: Any, trajectory: Trajectory, key: PRNGKeyArray | None
+        self,
+        window: Window,
+        inferred: Any,
+        start: Any,
+        trajectory: Trajectory,
+        key: PRNGKeyArray | None,
     ) -> Float[Array, ""]:
         """The three regularisers."""
         config, context = self.config, len(window.rows.gaps)
-        four, is_reached = self.four(start, path, window.timeline)
+        four, is_reached = self.four(start, trajectory, window.timeline)
         # Physics alone may run away where the whole does not: such windows say nothing here.
         weight = window.weight * is_reached.astype(trajectory.z.dtype)[None, :, None]
         cleaned = self.cleaned(window.rows, inferred.auxiliary.mean).last

@@ -17,9 +17,6 @@ import numpy as np
 from jaxtyping import Array, Float
 from pydantic import Field
 
-from physsm.models._encode_decode.scales import TrajectoryScales
-from physsm.models._network.observations import Observations
-from physsm.models._network.config import Perceptron
 from physsm.models._encode_decode.config import LatentConfig
 from physsm.models._encode_decode.decoder import TrajectoryDecoder
 from physsm.models._encode_decode.encoder import ReversedEncoder
@@ -27,11 +24,14 @@ from physsm.models._encode_decode.fitted import FittedTrajectory
 from physsm.models._encode_decode.forecaster import TrajectoryForecaster
 from physsm.models._encode_decode.latent_ode import start_posterior
 from physsm.models._encode_decode.network import AbstractEncodeDecode
+from physsm.models._encode_decode.scales import TrajectoryScales
 from physsm.models._encode_decode.values import Timeline, Trajectory
+from physsm.models._network.config import Perceptron
+from physsm.models._network.observations import Observations
 from physsm.nn.gaussian import Gaussian
-from physsm.nn.initial import parameter
-from physsm.nn.lean_scan import lean_scan
+from physsm.nn.layers import parameter
 from physsm.nn.mlp import MLP, Dense
+from physsm.nn.recompute import lean_scan
 from physsm.physics.system import System
 
 
@@ -112,7 +112,9 @@ class SymplecticNetwork(AbstractEncodeDecode):
         return Trajectory(z, jnp.isfinite(z).all(-1))
 
 
-def build(system: System | None, scales: TrajectoryScales, config: Config, seed: int) -> SymplecticNetwork:
+def build(
+    system: System | None, scales: TrajectoryScales, config: Config, seed: int
+) -> SymplecticNetwork:
     """A network before its training."""
     rng, n = np.random.default_rng(seed), config.latent // 2
     energy = config.energy

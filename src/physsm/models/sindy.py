@@ -25,16 +25,16 @@ from pydantic import BaseModel, Field
 from physsm._errors import ConfigError, PhysicsError, PhyssmError
 from physsm._values import Panel
 from physsm.models._base import AbstractFitted
+from physsm.models._baseline.first_guess import learn_states
 from physsm.models._baseline.forecaster import (
     BaselineForecaster,
     common_fields,
     squared_errors,
     training_parts,
 )
-from physsm.models._baseline.trajectory_fit import linear_in_unknowns
 from physsm.models._baseline.state_columns import Columns, find_columns
+from physsm.models._baseline.trajectory_fit import linear_in_unknowns
 from physsm.models._files import Stored
-from physsm.models._baseline.first_guess import learn_states
 from physsm.models.least_squares import Config as LeastSquaresConfig
 from physsm.models.least_squares import FittedLeastSquares, LeastSquares
 from physsm.physics.system import System

@@ -1,7 +1,7 @@
-"""The loop of a recurrence, x[i] = factor[i]*x[i-1] + added[i], and that of its gradient.
+"""The loop of a linear recurrence, x[i] = factor[i]*x[i-1] + added[i], and that of its gradient.
 
-It runs one step after the other on a CPU, where that is the faster, and as an associative scan on
-devices with many cores; results are equal up to rounding.
+On a CPU it runs step by step, which is faster there; on devices with many cores it is an
+associative scan. The results are equal up to rounding.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ Step = Float[Array, "*batch p2"]
 
 
 def accumulate(factor: Complex, added: Complex, start: Complex) -> Steps:
-    """All x, packed."""
+    """All states x, packed."""
     in_order = jax.default_backend() == "cpu"
     return (accumulate_in_order if in_order else accumulate_at_once)(factor, added, start)
 
 
 def adjoints(factor: Complex, cotangent: Complex) -> tuple[Steps, Step]:
-    """Cotangents of all `added` and of `start`, packed, from those of all x.
+    """Cotangents of all `added` and of `start`, packed, from the cotangents of all states.
 
-    The adjoint of step i receives that of step i+1 through the factor of step i+1.
+    The adjoint of step i is its cotangent plus the adjoint of step i+1 times that step's factor.
     """
     in_order = jax.default_backend() == "cpu"
     return (adjoints_in_order if in_order else adjoints_at_once)(factor, cotangent)
 
 
 def accumulate_in_order(factor: Complex, added: Complex, start: Complex) -> Steps:
-    """One step after the other."""
+    """The recurrence step by step."""
 
     def body(x: Array, inputs: tuple[Complex, Complex]) -> tuple[Array, Array]:
         factor_now, added_now = inputs
@@ -44,28 +44,28 @@ def accumulate_in_order(factor: Complex, added: Complex, start: Complex) -> Step
 
 
 def adjoints_in_order(factor: Complex, cotangent: Complex) -> tuple[Steps, Step]:
-    """One step after the other, from the last on."""
+    """The adjoints step by step, from the last to the first."""
 
     def body(received: Array, inputs: tuple[Complex, Complex]) -> tuple[Array, Array]:
         factor_now, cotangent_now = inputs
         adjoint = unpack(received).plus(cotangent_now)
         return pack(factor_now.conjugate.times(adjoint)), pack(adjoint)
 
-    nothing = jnp.zeros_like(pack(cotangent.at(0)))
-    d_start, d_added = lax.scan(body, nothing, (factor, cotangent), reverse=True)
+    zero = jnp.zeros_like(pack(cotangent.at(0)))
+    d_start, d_added = lax.scan(body, zero, (factor, cotangent), reverse=True)
     return d_added, d_start
 
 
 def accumulate_at_once(factor: Complex, added: Complex, start: Complex) -> Steps:
-    """As an associative scan over all steps."""
+    """The recurrence as an associative scan."""
     carried = factor.at(0).times(start)
     added = Complex(added.re.at[0].add(carried.re), added.im.at[0].add(carried.im))
     return pack(lax.associative_scan(_combine, (factor, added))[1])
 
 
 def adjoints_at_once(factor: Complex, cotangent: Complex) -> tuple[Steps, Step]:
-    """As an associative scan over all steps, from the last on."""
-    # The last factor has no step after it and is multiplied by nothing; the first fills its place.
+    """The adjoints as an associative scan, from the last step to the first."""
+    # The last step has no later factor. The scan does not use its place, which the first fills.
     later = Complex(*(jnp.concatenate([part[1:], part[:1]]) for part in factor.conjugate))
     adjoint = lax.associative_scan(_combine, (later, cotangent), reverse=True)[1]
     return pack(adjoint), pack(factor.conjugate.at(0).times(adjoint.at(0)))

@@ -1,15 +1,16 @@
-"""Attention in continuous time (Chen et al., 2023): keys and values move between their rows.
+"""Attention in continuous time (Chen et al., 2023): keys and values change between time steps.
 
-The key and the value of a row are states of differential equations, which start at the row's time
-and are followed from there, forwards and backwards, through nodes: the times of all rows that are
-attended to, and times after the last of them that grow apart. From node to node goes Runge and
-Kutta's method with a given number of steps; between nodes is the cubic with the slopes of the
-equation. So the equations are solved once for each row, not for each pair of a row and a time asked
-for, which are far too many. After the last node nothing moves. A query is a straight line between
-the queries of rows, and stays after the last. The weight of a row at time t
-is the mean of query times key over the time between the row and t, its value the mean of the value
-over that time; both by the trapezoidal rule of the two ends. At a row's own time both are those of
-plain attention.
+The key and the value of a token are states of differential equations that start at the token's
+time. They are integrated from there, forwards and backwards, to nodes: the times of all tokens, and
+times after the last token at growing distances. A Runge-Kutta method of fourth order with a fixed
+number of steps goes from node to node; between nodes, cubic Hermite interpolation takes the slopes
+from the equations. The equations are therefore solved once for each token, not for each pair of a
+token and a queried time. After the last node keys and values are constant. Queries are interpolated
+linearly between tokens, and are constant after the last.
+
+The score of a token at time t is the mean of query times key over the time between the token and t.
+Its value is the mean of the value over that time. Both means use the trapezoidal rule with the two
+end points. At a token's own time both are those of plain attention.
 """
 
 from __future__ import annotations
@@ -22,55 +23,31 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from physsm.nn.broadcast import on_last_axis
-from physsm.nn.initial import parameter
-from physsm.nn.lean_scan import lean_scan
-from physsm.nn.linear import linear
-from physsm.nn.lines import along_lines
+from physsm.nn.interpolation import CubicHermite, interpolate_linear
+from physsm.nn.layers import linear, on_last_axis, parameter
+from physsm.nn.recompute import lean_scan
 
-_NEVER = -1e9  # the score of what is no row
-# Nodes after the last row, in the unit of times: further apart each, to 230 units.
+_MASKED = -1e9  # the score of padding
+# Nodes after the last token, in the unit of time, at growing distances up to 230 units.
 _AHEAD = np.cumsum(0.5 * 1.6 ** np.arange(12))
 
 
 class Tokens(NamedTuple):
-    """Rows that are attended to: when they are, what they hold, and which are no padding."""
+    """Tokens of a sequence: their times, their vectors, and False in `valid` for padding."""
 
     times: Float[Array, " rows"]
     x: Float[Array, "rows width"]
     valid: Bool[Array, " rows"]
 
 
-class Flow(NamedTuple):
-    """States of rows at nodes, and their slopes there."""
-
-    nodes: Float[Array, " nodes"]
-    x: Float[Array, "nodes rows width"]
-    slope: Float[Array, "nodes rows width"]
-
-    def at(self, times: Float[Array, " times"]) -> Float[Array, "times rows width"]:
-        """Along cubics between nodes; before the first and after the last as there."""
-        after = jnp.searchsorted(self.nodes, times, side="right")
-        after = jnp.clip(after, 1, len(self.nodes) - 1)
-        start, end = self.nodes[after - 1], self.nodes[after]
-        width = jnp.where(end > start, end - start, 1)
-        s = jnp.clip((times - start) / width, 0, 1)
-        ends = jnp.stack([(1 + 2 * s) * (1 - s) ** 2, s**2 * (3 - 2 * s)])
-        slopes = jnp.stack([s * (1 - s) ** 2, s**2 * (s - 1)]) * width[None]
-
-        def mixed(weights: Array, of: Array) -> Array:
-            first, second = (weight[:, None, None] for weight in weights)
-            return first * of[after - 1] + second * of[after]
-
-        return mixed(ends, self.x) + mixed(slopes, self.slope)
-
-
 class _Order:
-    """In which order each row goes through all nodes: from its own to the last, then from its own
-    back to the first. So each pair is come to once, and all rows need the same number of steps.
+    """Order in which the state of each row (token) visits all nodes: from the row's own node to the
+    last, then from its own back to the first. Each pair of row and node is visited once, and all
+    rows need the same number of steps.
 
-    `origin` and `target` are the nodes of each step and row, `turns` where a row starts anew, and
-    `step` the step that ends at a node, but at a row's own (`is_own`).
+    `origin` and `target` are the nodes at both ends of each step of each row; `turns` marks the
+    steps at which a row starts again from its own node. `step` is the step that reaches each node;
+    none reaches a row's own node (`is_own`).
     """
 
     def __init__(self, rows: int, nodes: int):
@@ -87,25 +64,25 @@ class _Order:
 
 
 class Memory(NamedTuple):
-    """What was read of rows: their queries, and of those that are attended to the flows of keys and
-    values, with the score and the value that each has at its own time.
+    """Queries of all rows, and keys and values of the rows that are attended to, as functions of
+    time; `own_score` and `own_value` are those at each key's own time.
     """
 
     row_times: Float[Array, " rows"]
     queries: Float[Array, "rows width"]
-    keys: Flow
-    values: Flow
+    keys: CubicHermite
+    values: CubicHermite
     own_score: Float[Array, "keys heads"]
     own_value: Float[Array, "keys width"]
     valid: Bool[Array, " keys"]
 
 
 class ContinuousAttention(eqx.Module):
-    """Several heads of attention to rows, asked at any time.
+    """Multi-head attention to rows (tokens), evaluated at any time.
 
-    `flow_*` are the equations of keys and values, k' = tanh(W k + c t) times a gain that starts
-    at zero: before training nothing moves, and this is plain attention, but that the query of a
-    score is the mean of that at the time and that at the row.
+    `flow_*` are the equations of keys and values, k' = tanh(W k + c t) times a gain that starts at
+    zero. Before training, keys and values are therefore constant, and this is plain attention,
+    except that the query of a score is the mean of those at the queried time and at the row.
     """
 
     W_query: Float[Array, "width width"]
@@ -129,37 +106,37 @@ class ContinuousAttention(eqx.Module):
         self.heads, self.steps = heads, steps
 
     def read(self, rows: Tokens, keys: Tokens) -> Memory:
-        """What can be asked at any time: queries are made of `rows`, keys and values of `keys`."""
+        """Encode a sequence: queries from `rows`, keys and values from `keys`."""
         queries = linear(self.W_query, rows.x)
-        own = along_lines(keys.times, rows.times, queries)
+        own = interpolate_linear(keys.times, rows.times, queries)
         K, V = linear(self.W_key, keys.x), linear(self.W_value, keys.x)
         return Memory(
-            rows.times,
-            queries,
-            self.flow(0, keys.times, K),
-            self.flow(1, keys.times, V),
-            self._heads(own * K).sum(-1),
-            V,
-            keys.valid,
+            row_times=rows.times,
+            queries=queries,
+            keys=self.flow(0, keys.times, K),
+            values=self.flow(1, keys.times, V),
+            own_score=self._heads(own * K).sum(-1),
+            own_value=V,
+            valid=keys.valid,
         )
 
     def __call__(
         self, times: Float[Array, " times"], memory: Memory
     ) -> Float[Array, "times width"]:
-        """What is attended to at times."""
-        asked = along_lines(times, memory.row_times, memory.queries)
-        here = self._heads(asked[:, None, :] * memory.keys.at(times)).sum(-1)
-        size = asked.shape[-1] // self.heads
+        """Output of the attention at `times`."""
+        query = interpolate_linear(times, memory.row_times, memory.queries)
+        here = self._heads(query[:, None, :] * memory.keys.at(times)).sum(-1)
+        size = query.shape[-1] // self.heads
         score = (here + memory.own_score[None]) / (2 * np.sqrt(size))
-        score = jnp.where(memory.valid[None, :, None], score, _NEVER)
+        score = jnp.where(memory.valid[None, :, None], score, _MASKED)
         weight = jax.nn.softmax(jnp.asarray(score), axis=1)
         value = self._heads(memory.values.at(times) + memory.own_value[None]) / 2
         return linear(self.W_out, (weight[..., None] * value).sum(1).reshape(len(times), -1))
 
     def flow(
         self, which: int, row_times: Float[Array, " rows"], start: Float[Array, "rows width"]
-    ) -> Flow:
-        """The keys (0) or the values (1) of all rows, followed through all nodes."""
+    ) -> CubicHermite:
+        """The keys (0) or the values (1) of all rows as functions of time."""
         later = row_times[-1] + jnp.asarray(_AHEAD, row_times.dtype)
         nodes = jnp.concatenate([row_times, later])
         order = _Order(len(start), len(nodes))
@@ -177,10 +154,10 @@ class ContinuousAttention(eqx.Module):
         reached: Array = lean_scan(interval, start, (times, gaps, jnp.asarray(order.turns)))[1]
         is_own = jnp.asarray(order.is_own)[..., None]
         x = jnp.where(is_own, start[None], reached[order.step, np.arange(len(start))])
-        return Flow(nodes, x, self._rate(which, nodes[:, None], x))
+        return CubicHermite(nodes, x, self._rate(which, nodes[:, None], x))
 
     def _step(self, which: int, t: Array, h: Array, x: Array) -> Array:
-        """One step of Runge and Kutta."""
+        """One Runge-Kutta step of fourth order."""
         half = t + h[:, 0] / 2
         k1 = self._rate(which, t, x)
         k2 = self._rate(which, half, x + h / 2 * k1)

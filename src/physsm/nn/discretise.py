@@ -1,7 +1,7 @@
-"""From continuous to discrete time, for a diagonal state space model x' = λx + b.
+"""Discretisation of a diagonal state-space model x' = λx + b.
 
-Complex numbers are pairs of real arrays: complex exponentials are several times dearer than real
-ones, and optimisers treat real parameters as one expects.
+Complex numbers are pairs of real arrays: complex exponentials are several times slower than real
+ones, and optimisers handle real parameters in the usual way.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Complex(NamedTuple):
 
 
 def unpack(packed: Float[Array, "*shape p2"]) -> Complex:
-    """Real and imaginary parts of a packed array."""
+    """A complex array from a packed one: all real parts, then all imaginary parts."""
     half = packed.shape[-1] // 2
     return Complex(packed[..., :half], packed[..., half:])
 
@@ -62,7 +62,7 @@ def pack(value: Complex) -> Float[Array, "*shape p2"]:
 
 
 class Discrete(NamedTuple):
-    """One step: x[i] = factor*x[i-1] + gain*b[i]."""
+    """Coefficients of one step, x[i] = factor*x[i-1] + gain*b[i]."""
 
     factor: Complex
     gain: Complex
@@ -70,19 +70,20 @@ class Discrete(NamedTuple):
 
 Discretise = Callable[[Complex, Float[Array, "*shape"]], Discrete]
 
-# Derivatives are written down by hand, with what the value itself has computed: left to automatic
-# differentiation, exponentials and angles would take most of the time of a gradient.
+# Derivatives are written by hand and reuse the computed value. With automatic differentiation,
+# exponentials and angles would take most of the time of a gradient.
 
 
 @jax.custom_jvp
 def zero_order_hold(rate: Complex, step: Float[Array, "*shape"]) -> Discrete:
-    """Exact for a `b` that is constant over the step: factor e^{λδ}, gain (e^{λδ} - 1)/λ.
+    """Zero-order hold, exact for a `b` that is constant over the step: factor e^{λδ}, gain
+    (e^{λδ} - 1)/λ.
 
-    Differences are formed without cancellation, so steps may be tiny; λ itself must not be zero.
-    A step of zero changes nothing: factor 1, gain 0.
+    Differences are formed without cancellation, so steps may be tiny; λ must not be zero. A step of
+    zero leaves the state unchanged: factor 1, gain 0.
     """
     half_sine, half_cosine = half_angle(rate.im * step)
-    # e^x - 1 = 2t/(1 - t) with t = tanh(x/2): cheaper than expm1, and as good for x <= 0.
+    # e^x - 1 = 2t/(1 - t) with t = tanh(x/2): faster than expm1, and as accurate for x <= 0.
     t = jnp.tanh(rate.re * step / 2)
     sine, versine = 2 * half_sine * half_cosine, 2 * half_sine**2  # versine: 1 - cosine
     size_minus_one = 2 * t / (1 - t)
@@ -104,7 +105,7 @@ def _(primals: tuple[Complex, Array], tangents: tuple[Complex, Array]) -> tuple[
 
 @jax.custom_jvp
 def bilinear(rate: Complex, step: Float[Array, "*shape"]) -> Discrete:
-    """Second-order in the step: factor (1 + λδ/2)/(1 - λδ/2), gain δ/(1 - λδ/2)."""
+    """Bilinear rule, of second order: factor (1 + λδ/2)/(1 - λδ/2), gain δ/(1 - λδ/2)."""
     x, y = rate.re * step / 2, rate.im * step / 2
     square = (1 - x) ** 2 + y**2
     inverse = Complex((1 - x) / square, y / square)

@@ -1,4 +1,4 @@
-"""Diagonal Gaussians with one parametrisation of the standard deviation, used everywhere."""
+"""Diagonal Gaussians, with one parametrisation of the standard deviation for all models."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Gaussian(NamedTuple):
 
 
 def gaussian(mean: Float[Array, "*shape"], raw: Float[Array, "*shape"]) -> Gaussian:
-    """A Gaussian from two unbounded arrays: the std is softplus(raw) plus a floor."""
+    """A Gaussian from unbounded arrays: its standard deviation is softplus(raw) plus a floor."""
     return Gaussian(mean, jax.nn.softplus(raw) + SMALLEST_STD)
 
 
 def sample(distribution: Gaussian, key: PRNGKeyArray) -> Float[Array, "*shape"]:
-    """One draw, differentiable in mean and std."""
+    """A sample, differentiable in mean and standard deviation."""
     noise = jr.normal(key, distribution.mean.shape, distribution.mean.dtype)
     return distribution.mean + distribution.std * noise
 

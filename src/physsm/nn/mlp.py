@@ -1,4 +1,4 @@
-"""Fully connected networks that work on the last axis of an array of any shape."""
+"""Multilayer perceptrons on the last axis of an array of any shape."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physsm.nn.broadcast import on_last_axis
-from physsm.nn.initial import parameter
-from physsm.nn.linear import linear
+from physsm.nn.layers import linear, on_last_axis, parameter
+from physsm.nn.parameter_groups import UNDECAYED
 
 Activation = Literal["relu", "softplus", "gelu", "sigmoid", "tanh"]
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
@@ -27,10 +26,10 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 
 class Dense(eqx.Module):
-    """An affine map of the last axis; weights start as U(±1/√inputs), times `gain`."""
+    """Affine map of the last axis; weights and biases start from U(±gain/√inputs)."""
 
     W: Float[Array, "outputs inputs"]
-    b: Float[Array, " outputs"]
+    b: Float[Array, " outputs"] = eqx.field(metadata=UNDECAYED)
 
     def __init__(self, inputs: int, outputs: int, rng: np.random.Generator, gain: float = 1.0):
         limit = gain / np.sqrt(max(inputs, 1))
@@ -43,7 +42,7 @@ class Dense(eqx.Module):
 
 
 class MLP(eqx.Module):
-    """Hidden layers of one width; from the second on, each is added to its input (residual)."""
+    """Multilayer perceptron with hidden layers of one width, residual from the second one on."""
 
     layers: tuple[Dense, ...]
     activation: Activation = eqx.field(static=True)
@@ -69,9 +68,9 @@ class MLP(eqx.Module):
 
     def __call__(self, x: Float[Array, "*rest inputs"]) -> Float[Array, "*rest outputs"]:
         """Apply to the last axis."""
-        bend = _ACTIVATIONS[self.activation]
+        activation = _ACTIVATIONS[self.activation]
         for i, layer in enumerate(self.layers[:-1]):
-            y = bend(layer(x))
+            y = activation(layer(x))
             x = y if i == 0 else x + y
         x = self.layers[-1](x)
         return _ACTIVATIONS[self.last_activation](x) if self.last_activation else x

@@ -1,8 +1,9 @@
-"""Ordinary differential equations by Dopri5: the only place that knows Diffrax.
+"""Ordinary differential equations, solved by Dopri5. No other file imports Diffrax.
 
-A solution starts at time 0 and is asked for at any times, in any order. Steps adapt to the wanted
-accuracy, and end at nodes: at the multiples of a time, so that the solution up to some time does
-not depend on how much further it is asked for; or at given times, where the drift has kinks.
+A solution starts at time 0 and is evaluated at any times, in any order. Step sizes adapt to the
+tolerances, and steps end at nodes. Nodes are the multiples of a time, so that the solution up to
+some time does not depend on later times at which it is evaluated; or they are given times, at which
+the drift has kinks.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Drift = Callable[[Array, Array], Array]  # of time and state
 
-_BLOCK = 1024  # times that are solved for at once
-_ROUNDING = 1e-3  # of a node
+_BLOCK = 1024  # most times of one call of the solver
+_ROUNDING = 1e-3  # tolerance of a node's time, relative to the distance of nodes
 
 
 class SolverSettings(BaseModel):
-    """Relative and absolute tolerance of a step, and the most steps of a solution."""
+    """Relative and absolute tolerance of a step, and the largest number of steps of a solution."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -33,8 +34,8 @@ class SolverSettings(BaseModel):
 
 
 class Solution(NamedTuple):
-    """States at the wanted times. Where the solver has not come that far, `is_reached` is False and
-    the state is the last that it came to.
+    """States at the requested times. Where the solver did not reach a time, `is_reached` is False
+    and the state is the last one that it reached.
     """
 
     states: Float[Array, "times n"]
@@ -45,7 +46,7 @@ Nodes = float | Float[Array, " nodes"]
 
 
 class _StepsToNodes(diffrax.PIDController):
-    """Steps adapt to the error, and do not go beyond the next node."""
+    """Step sizes that adapt to the error and do not pass the next node."""
 
     nodes: Any = 1.0
 
@@ -62,7 +63,7 @@ class _StepsToNodes(diffrax.PIDController):
 
 
 def _next_node(t: Any, nodes: Any) -> Any:
-    """The first node after `t`; of multiples, after one that `t` is up to rounding, the next."""
+    """The first node after `t`. A `t` that is a multiple up to rounding counts as that node."""
     if isinstance(nodes, float):
         return nodes * (jnp.floor(t / nodes + _ROUNDING) + 1)
     place = jnp.searchsorted(nodes, t, side="right")
@@ -76,37 +77,38 @@ def solve_ode(
     settings: SolverSettings,
     nodes: Nodes,
 ) -> Solution:
-    """The solution of z' = drift(t, z) from `start` at time 0; differentiable, by backpropagation
-    through the solver's steps. Nodes that are an array are in order. More than a thousand times
-    are solved for in blocks, each with the steps of the settings, so that memory does not grow with
-    them.
+    """The solution of z' = drift(t, z) from `start` at time 0, differentiable by backpropagation
+    through the solver's steps. An array of nodes must be sorted.
+
+    More than 1,024 times are solved in blocks, each with the `max_steps` of the settings, so that
+    memory does not grow with the number of times.
     """
     if len(times) <= _BLOCK:
         return _solve(drift, start, times, settings, nodes)
     order = jnp.argsort(times)
-    found = _solve_in_blocks(drift, start, times[order], settings, nodes)
+    solution = _solve_in_blocks(drift, start, times[order], settings, nodes)
     rank = jnp.argsort(order)
-    return Solution(found.states[rank], found.is_reached[rank])
+    return Solution(solution.states[rank], solution.is_reached[rank])
 
 
 def _solve_in_blocks(
     drift: Drift, start: Array, times: Array, settings: SolverSettings, nodes: Nodes
 ) -> Solution:
-    """At times that are in order."""
+    """The solution at sorted times."""
     padding = jnp.broadcast_to(times[-1], (-len(times) % _BLOCK,))
     blocks = jnp.concatenate([times, padding]).reshape(-1, _BLOCK)
 
     def block(carry: tuple[Array, Array, Array], times: Array) -> tuple[Any, Solution]:
         origin, state, is_reached = carry
         here = nodes if isinstance(nodes, float) else nodes - origin
-        found = _solve(lambda t, z: drift(origin + t, z), state, times - origin, settings, here)
-        found = found._replace(is_reached=found.is_reached & is_reached)
-        return (times[-1], found.states[-1], found.is_reached[-1]), found
+        part = _solve(lambda t, z: drift(origin + t, z), state, times - origin, settings, here)
+        part = part._replace(is_reached=part.is_reached & is_reached)
+        return (times[-1], part.states[-1], part.is_reached[-1]), part
 
     carry = (jnp.zeros((), times.dtype), start, jnp.ones((), bool))
-    _, found = jax.lax.scan(block, carry, blocks)
-    states = found.states.reshape(-1, start.shape[0])[: len(times)]
-    return Solution(states, found.is_reached.reshape(-1)[: len(times)])
+    _, parts = jax.lax.scan(block, carry, blocks)
+    states = parts.states.reshape(-1, start.shape[0])[: len(times)]
+    return Solution(states, parts.is_reached.reshape(-1)[: len(times)])
 
 
 def _solve(
@@ -116,12 +118,12 @@ def _solve(
     most = settings.max_steps
     if isinstance(nodes, float):
         end = nodes * jnp.maximum(jnp.ceil(last / nodes - _ROUNDING), 1)
-        rounding = 10 * _ROUNDING * nodes  # a last time may lie a rounding after its node
+        rounding = 10 * _ROUNDING * nodes  # rounding may put a last time after its node
     else:
-        # Behind the last time is nothing, but a solver wants to go somewhere.
+        # The solver needs an interval that is not empty, also if the only time is 0.
         end, rounding = jnp.where(last > 0, last, 1.0), 0.0
         most += jnp.shape(nodes)[0]
-    found = diffrax.diffeqsolve(
+    solved = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, z, _: drift(t, z)),  # type: ignore[arg-type]
         diffrax.Dopri5(),
         jnp.zeros((), times.dtype),
@@ -133,8 +135,8 @@ def _solve(
         max_steps=most,
         throw=False,
     )
-    path = found.interpolation
-    assert path is not None
-    end = jax.lax.stop_gradient(path.t1)
-    states = jax.vmap(path.evaluate)(jnp.clip(times, 0, end))
+    trajectory = solved.interpolation
+    assert trajectory is not None
+    end = jax.lax.stop_gradient(trajectory.t1)
+    states = jax.vmap(trajectory.evaluate)(jnp.clip(times, 0, end))
     return Solution(states, times <= end + rounding)

@@ -1,8 +1,8 @@
-"""The recurrence of a diagonal state space model, x[i] = factor[i]*x[i-1] + gain[i]*b[i].
+"""The recurrence of a diagonal state-space model, x[i] = factor[i]*x[i-1] + gain[i]*b[i].
 
-Complex arrays are packed: the last axis holds all real parts, then all imaginary parts, so that
-matrices can be applied to them as they are. Factors and gains depend on the gap before each step
-and are as large as the states; they are not stored but computed again for the gradient.
+Complex arrays are packed: the last axis holds all real parts, then all imaginary parts, so that a
+matrix product applies to them directly. Factors and gains depend on the gap before each step and
+are as large as the states; the backward pass recomputes them instead of storing them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physsm.nn.accumulate import accumulate, adjoints
-from physsm.nn.broadcast import on_last_axis
 from physsm.nn.discretise import DISCRETISATIONS, Complex, Discrete, pack, unpack
+from physsm.nn.layers import on_last_axis
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -25,7 +25,7 @@ def discretise(
     log_step: Float[Array, " p"],
     gaps: Float[Array, "*shape"],
 ) -> Discrete:
-    """Factors and gains of steps after the given gaps."""
+    """Factors and gains of the steps over the given gaps."""
     return _discretise(method, rate, log_step, gaps)
 
 
@@ -44,7 +44,9 @@ def _discretise_forward(
 def _discretise_backward(
     method: str, saved: tuple[Array, ...], cotangent: Discrete
 ) -> tuple[Array, ...]:
-    """Sums over all rows as matrix products: on a CPU several times faster than reductions."""
+    """Cotangents, summed over all steps by matrix products: on a CPU several times faster than
+    reductions.
+    """
     rate, log_step, gaps = saved
     speed, lengths = jnp.exp(log_step), gaps.reshape(-1, 1)
     step = lengths * speed[None]
@@ -111,7 +113,7 @@ recur.defvjp(_recur_forward, _recur_backward)
 def recall(
     method: str, rate: Array, log_step: Array, gaps: Array, b: Array, start: Array, states: Array
 ) -> Float[Array, "steps *batch p2"]:
-    """What `recur` gave for the same arguments, with its derivatives, without the loop."""
+    """The known result `states` of `recur` for the same arguments: its derivatives, no loop."""
     return states
 
 

@@ -1,7 +1,7 @@
-"""Recurrent layers over sequences, time first: a row whose `valid` is 0 leaves the state as it was.
+"""Recurrent layers over sequences, time first; a step whose `valid` is 0 keeps the state.
 
-What a layer makes of its inputs is one matrix product for all rows; only what depends on the state
-before runs from row to row.
+The contribution of the inputs is one matrix product for all steps; only the part that depends on
+the previous state runs in the loop over time.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physsm.nn.broadcast import on_last_axis
-from physsm.nn.initial import parameter
-from physsm.nn.lean_scan import lean_scan
-from physsm.nn.linear import linear
+from physsm.nn.layers import linear, on_last_axis, parameter
+from physsm.nn.parameter_groups import UNDECAYED
+from physsm.nn.recompute import lean_scan
 
 Cell = Literal["rnn", "gru", "lstm"]
 _GATES: dict[Cell, int] = {"rnn": 1, "gru": 3, "lstm": 4}
 
 
 class RecurrentLayer(eqx.Module):
-    """A plain (tanh) layer, a gated recurrent unit, or a long short-term memory.
+    """Recurrent layer: plain (tanh), gated recurrent unit, or long short-term memory.
 
-    The state of the last is its output and its memory, joined; that of the others is their output.
+    The state of a long short-term memory is its output and its memory cell, concatenated; that of
+    the others is their output.
     """
 
     W: Float[Array, "gates inputs"]
     U: Float[Array, "gates width"]
-    b: Float[Array, " gates"]
+    b: Float[Array, " gates"] = eqx.field(metadata=UNDECAYED)
     b_state: Float[Array, " width"]
     cell: Cell = eqx.field(static=True)
     width: int = eqx.field(static=True)
@@ -42,23 +42,23 @@ class RecurrentLayer(eqx.Module):
         self.W = parameter(limit * rng.uniform(-1, 1, (gates, inputs)))
         self.U = parameter(limit * rng.uniform(-1, 1, (gates, width)))
         self.b = parameter(limit * rng.uniform(-1, 1, gates))
-        # Of the candidate of a gated unit: it stands inside of the reset gate.
-        own = width if cell == "gru" else 0
-        self.b_state = parameter(limit * rng.uniform(-1, 1, own))
+        # Bias of the candidate of a gated unit, which the reset gate multiplies.
+        biases = width if cell == "gru" else 0
+        self.b_state = parameter(limit * rng.uniform(-1, 1, biases))
         self.cell, self.width = cell, width
 
     def start(self, *batch: int) -> Float[Array, "*batch state"]:
-        """The state before the first row."""
+        """The state before the first step."""
         return jnp.zeros((*batch, self.width * (2 if self.cell == "lstm" else 1)), self.W.dtype)
 
     def given(self, x: Float[Array, "*rest inputs"]) -> Float[Array, "*rest gates"]:
-        """What inputs contribute to the gates."""
+        """Contribution of the inputs to the gates."""
         return linear(self.W, x) + on_last_axis(self.b, x)
 
     def step(
         self, given: Float[Array, "*batch gates"], state: Float[Array, "*batch state"]
     ) -> Float[Array, "*batch state"]:
-        """The state after one row."""
+        """The state after one step."""
         recurrent = linear(self.U, state[..., : self.width])
         if self.cell == "rnn":
             return jnp.tanh(given + recurrent)
@@ -77,7 +77,7 @@ class RecurrentLayer(eqx.Module):
     def __call__(
         self, x: Float[Array, "steps *batch inputs"], valid: Float[Array, " steps *batch"]
     ) -> Float[Array, "steps *batch width"]:
-        """The outputs at all rows, the first row first."""
+        """Outputs at all steps, read from the first to the last."""
         return self.run(self.given(x), valid, jnp.zeros_like(valid), lambda state, _: state)
 
     def run(
@@ -87,21 +87,22 @@ class RecurrentLayer(eqx.Module):
         gaps: Float[Array, " steps *batch"],
         over_gap: Callable[[Array, Array], Array],
     ) -> Float[Array, "steps *batch width"]:
-        """The same, of what rows contribute to the gates. `over_gap(state, gaps[i])` is what
-        becomes of a state in the time before row i.
+        """Outputs at all steps from the inputs' contributions to the gates.
+
+        `over_gap(state, gaps[i])` is the state after the gap before step i.
         """
 
-        def row(state: Array, now: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        def step(state: Array, now: tuple[Array, Array, Array]) -> tuple[Array, Array]:
             given, valid, gap = now
             state = over_gap(state, gap)
             state = jnp.where(valid[..., None] > 0, self.step(given, state), state)
             return state, state[..., : self.width]
 
-        return lean_scan(row, self.start(*valid.shape[1:]), (given, valid, gaps))[1]
+        return lean_scan(step, self.start(*valid.shape[1:]), (given, valid, gaps))[1]
 
 
 class RecurrentStack(eqx.Module):
-    """Layers one on top of the other."""
+    """Stack of recurrent layers."""
 
     layers: tuple[RecurrentLayer, ...]
 
@@ -112,14 +113,14 @@ class RecurrentStack(eqx.Module):
     def __call__(
         self, x: Float[Array, "steps *batch inputs"], valid: Float[Array, " steps *batch"]
     ) -> Float[Array, "steps *batch width"]:
-        """The outputs of the last layer at all rows."""
+        """Outputs of the last layer at all steps."""
         for layer in self.layers:
             x = layer(x, valid)
         return x
 
 
 class BothDirections(eqx.Module):
-    """Layers that read their inputs forwards and backwards, each the outputs of both before it."""
+    """Stack of bidirectional layers; each reads both directions of the layer before it."""
 
     layers: tuple[tuple[RecurrentLayer, RecurrentLayer], ...]
 
@@ -133,9 +134,7 @@ class BothDirections(eqx.Module):
     def __call__(
         self, x: Float[Array, "steps *batch inputs"], valid: Float[Array, " steps *batch"]
     ) -> Float[Array, "*batch twice"]:
-        """What both directions of the last layer have read at their ends: the one at the last row,
-        the other at the first.
-        """
+        """Final outputs of the last layer: forwards at the last step, backwards at the first."""
         forth = back = x
         for ahead, behind in self.layers:
             forth, back = ahead(x, valid), backwards(behind, x, valid)
@@ -148,5 +147,5 @@ def backwards(
     x: Float[Array, "steps *batch inputs"],
     valid: Float[Array, " steps *batch"],
 ) -> Float[Array, "steps *batch width"]:
-    """A stack that reads the last row first: its output at row i has seen rows i and later."""
+    """Outputs of a stack that reads backwards: output i depends on steps i and later."""
     return stack(x[::-1], valid[::-1])[::-1]

@@ -1,7 +1,7 @@
-"""S5: a stack of diagonal state space layers for irregularly sampled sequences.
+"""S5: a stack of diagonal state-space layers for irregularly sampled sequences.
 
-Each module takes sequences, time first, then any axes of a batch. A gap of zero leaves the states
-as they are, so rows that only fill a batch can be put before a sequence.
+Each module takes sequences, time first, then any batch axes. A gap of zero leaves the states
+unchanged, so padding can be put before a sequence.
 """
 
 from __future__ import annotations
@@ -14,32 +14,30 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physsm.nn.broadcast import on_last_axis
 from physsm.nn.discretise import Discrete
-from physsm.nn.initial import normal, parameter
-from physsm.nn.linear import linear
-from physsm.nn.norm import normalise
-from physsm.nn.order import after
+from physsm.nn.layers import linear, normal, normalise, on_last_axis, parameter
+from physsm.nn.parameter_groups import UNDECAYED
+from physsm.nn.recompute import after
 from physsm.nn.recurrence import advance, discretise, recall, recur
 from physsm.nn.s5_init import diagonalise
 
 Discretisation = Literal["zoh", "bilinear"]
 Skip = Literal["raw", "normalised"]
 
-_LARGEST_RATE = -1e-4  # real parts stay below: a rollout must not grow by itself
+_LARGEST_RATE = -1e-4  # upper bound of real parts: a rollout must not grow without input
 
 
 class S5(eqx.Module):
     """x' = Λx + Bu, y = 2 Re(Cx) + Du, with Λ from HiPPO and one learned time step per state.
 
-    States come in conjugate pairs of which one half is kept: `states` = p2 = 2p real numbers.
+    States come in conjugate pairs, of which one of each is stored: `states` = p2 = 2p real numbers.
     """
 
-    rate: Float[Array, " p2"]
-    log_step: Float[Array, " p"]
+    rate: Float[Array, " p2"] = eqx.field(metadata=UNDECAYED)
+    log_step: Float[Array, " p"] = eqx.field(metadata=UNDECAYED)
     B: Float[Array, "p2 width"]
     C: Float[Array, "width p2"]
-    D: Float[Array, " width"]
+    D: Float[Array, " width"] = eqx.field(metadata=UNDECAYED)
     discretisation: Discretisation = eqx.field(static=True)
 
     def __init__(
@@ -64,18 +62,18 @@ class S5(eqx.Module):
     ) -> tuple[Float[Array, "steps *batch width"], Float[Array, "steps *batch p2"]]:
         """Outputs for a sequence, and all states. `gaps[i]` is the time before step i.
 
-        `states` are given where they are known already and only derivatives are wanted.
+        Give `states` where they are known and only derivatives are needed.
         """
         arguments = (self._stable_rate(), self.log_step, gaps, linear(self.B, u), state)
-        found: Array
+        reached: Array
         if states is None:
-            found = recur(self.discretisation, *arguments)  # type: ignore[assignment]
+            reached = recur(self.discretisation, *arguments)  # type: ignore[assignment]
         else:
-            found = recall(self.discretisation, *arguments, states)  # type: ignore[assignment]
-        return self._outputs(found, u), found
+            reached = recall(self.discretisation, *arguments, states)  # type: ignore[assignment]
+        return self._outputs(reached, u), reached
 
     def discrete(self, gaps: Float[Array, "*shape"]) -> Discrete:
-        """What steps after the given gaps need: computed for all of them at once, before a loop."""
+        """Coefficients of the steps over the given gaps, computed at once before a loop."""
         return discretise(self.discretisation, self._stable_rate(), self.log_step, gaps)
 
     def step(
@@ -84,7 +82,7 @@ class S5(eqx.Module):
         discrete: Discrete,
         state: Float[Array, "*batch p2"],
     ) -> tuple[Float[Array, "*batch width"], Float[Array, "*batch p2"]]:
-        """Outputs and state of one step."""
+        """Output and state of one step."""
         state = advance(discrete, linear(self.B, u), state)
         return self._outputs(state, u), state
 
@@ -97,13 +95,13 @@ class S5(eqx.Module):
 
 
 class S5Block(eqx.Module):
-    """An S5 layer and a gated linear unit, each after a norm and beside a skip.
+    """An S5 layer and a gated linear unit, each with a layer norm before it and a skip connection.
 
-    The skip carries the raw input (`raw`), or the normalised one as in the paper's code
-    (`normalised`), where the amplitude of the signal is lost in every block.
+    The skip connection carries the raw input (`raw`), or the normalised one as in the paper's code
+    (`normalised`), which loses the amplitude of the signal in every block.
     """
 
-    norms: Float[Array, "norm gain_and_shift width"]
+    norms: Float[Array, "norm gain_and_shift width"] = eqx.field(metadata=UNDECAYED)
     s5: S5
     W_in: Float[Array, "twice width"]
     W_out: Float[Array, "width width"]
@@ -135,7 +133,7 @@ class S5Block(eqx.Module):
     def run(
         self, x: Array, gaps: Array, state: Array, states: Array | None = None
     ) -> tuple[Float[Array, "steps *batch width"], Float[Array, "steps *batch p2"]]:
-        """Outputs for a sequence, and all S5 states, which may be given if they are known."""
+        """Outputs for a sequence, and all S5 states. Give `states` if they are known."""
         normal = normalise(x, self.norms[0])
         y, states = self.s5(normal, gaps, state, states)
         return self._after_s5(x, normal, y), states
@@ -161,9 +159,9 @@ class S5Block(eqx.Module):
 
 @jax.custom_vjp
 def _run_block(block: S5Block, x: Array, gaps: Array, state: Array) -> tuple[Array, Array]:
-    """A block on a sequence. Of its inner results only the states are kept for the gradient; all
-    others, many times as large as its input, are computed again, which takes less time than to
-    write and read them. Derivatives go backwards only: `jax.jvp` refuses.
+    """A block on a sequence. Of its intermediate results only the states are stored for the
+    backward pass. The others are many times as large as the input; recomputing them takes less time
+    than writing and reading them. Only reverse-mode derivatives exist: `jax.jvp` raises an error.
     """
     y, states = block.run(x, gaps, state)
     return y, states[-1]
@@ -179,8 +177,8 @@ def _run_block_backward(saved: tuple[S5Block, Array, Array, Array, Array], cotan
     x, states = after((x, states), cotangents)
 
     def again(block: S5Block, x: Array, gaps: Array, state: Array) -> tuple[Array, Array]:
-        y, found = block.run(x, gaps, state, states)
-        return y, found[-1]
+        y, known = block.run(x, gaps, state, states)
+        return y, known[-1]
 
     _, pull = jax.vjp(again, block, x, gaps, state)
     return pull(cotangents)
@@ -190,7 +188,7 @@ _run_block.defvjp(_run_block_forward, _run_block_backward)
 
 
 class S5Stack(eqx.Module):
-    """Blocks of one shape, one after the other, as a scan over their stacked parameters.
+    """A stack of S5 blocks of one shape, as a scan over their stacked parameters.
 
     On accelerators the scan stays a loop, so that compiling takes as long for eight blocks as for
     one. On a CPU it is unrolled: XLA runs the body of a loop on one core, at half the speed.
@@ -216,7 +214,7 @@ class S5Stack(eqx.Module):
         self.states = states
 
     def start(self, *batch: int) -> Float[Array, "depth *batch p2"]:
-        """The states before the first step."""
+        """States before the first step."""
         return jnp.zeros((self.depth, *batch, self.states), self.blocks.norms.dtype)
 
     def __call__(
@@ -225,7 +223,7 @@ class S5Stack(eqx.Module):
         gaps: Float[Array, " steps *batch"],
         states: Float[Array, "depth *batch p2"],
     ) -> tuple[Float[Array, "steps *batch width"], Float[Array, "depth *batch p2"]]:
-        """Outputs for a sequence, and the states after it, from where it can be continued."""
+        """Outputs for a sequence, and the states after it, from which it can be continued."""
 
         def one_block(x: Array, inputs: tuple[S5Block, Array]) -> tuple[Array, Array]:
             block, state = inputs
@@ -235,7 +233,7 @@ class S5Stack(eqx.Module):
         return jax.lax.scan(one_block, x, (self.blocks, states), unroll=unrolled)
 
     def discrete(self, gaps: Float[Array, "*shape"]) -> Discrete:
-        """What steps after the given gaps need; arrays of the shape "*shape depth p"."""
+        """Coefficients of the steps over the given gaps; arrays of the shape "*shape depth p"."""
         return jax.vmap(lambda block: block.s5.discrete(gaps), out_axes=-2)(self.blocks)
 
     def step(

@@ -1,8 +1,8 @@
-"""Where S5 starts: the normal part of the HiPPO-LegS matrix, diagonalised.
+"""Start of the S5 parameters: the normal part of the HiPPO-LegS matrix, diagonalised.
 
-LegS keeps the history of a signal as Legendre coefficients. Its matrix is A = S - P Pᵀ with S
-normal, so S has orthogonal eigenvectors; S5 starts from S. Eigenvalues come in conjugate pairs, and
-a real signal needs only one of each pair, with twice the real part at the output.
+LegS represents the history of a signal by Legendre coefficients. Its matrix is A = S - P Pᵀ with a
+normal S, which has orthogonal eigenvectors; S5 starts from S. Eigenvalues come in conjugate pairs.
+A real signal needs only one of each pair, with twice the real part at the output.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jaxtyping import Float64
 
 
 class Diagonalised(NamedTuple):
-    """S = V diag(rate) V⁻¹: half of the eigenvalues (positive imaginary part), their vectors."""
+    """S = V diag(rate) V⁻¹: eigenvalues with positive imaginary part, and their eigenvectors."""
 
     rate_re: Float64[np.ndarray, " half"]
     rate_im: Float64[np.ndarray, " half"]
@@ -34,7 +34,7 @@ def legs_normal(size: int) -> Float64[np.ndarray, "n n"]:
 def diagonalise(size: int) -> Diagonalised:
     """Eigenvalues and eigenvectors of `legs_normal`, by a Hermitian solver."""
     if size < 2 or size % 2:
-        raise ValueError(f"the number of states is {size} and must be even, to hold pairs")
+        raise ValueError(f"the number of states is {size} and must be even: states come in pairs")
     S = legs_normal(size)
     skew = (S - S.T) / 2
     imaginary, vectors = np.linalg.eigh(-1j * skew)

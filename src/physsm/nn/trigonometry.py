@@ -1,7 +1,8 @@
 """Sine and cosine of half an angle, in single precision several times faster than XLA's on a CPU.
 
-XLA's sine reduces huge arguments exactly, at a high price on every call. Here an angle is reduced
-modulo 2π with a constant in two parts, which adds no more error than rounding the angle itself did.
+XLA's sine reduces huge arguments exactly, which makes every call slow. Here an angle is reduced
+modulo 2π with a constant in two parts; the error this adds is no larger than the rounding error of
+the angle itself.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-# 2π = a part with few bits, so that its small multiples are exact, plus the rest.
+# 2π as a part with few bits, whose small multiples are exact, plus the remainder.
 _TURN_HIGH, _TURN_LOW = 6.28125, 1.9353071795864769e-3
 # Chebyshev fits of sin(h)/h and cos(h) in h², for |h| up to π/2, errors below 1e-9.
 _SINE = (
@@ -31,7 +32,7 @@ _COSINE = (
 
 
 def half_angle(angle: Float[Array, "*shape"]) -> tuple[Array, Array]:
-    """Sine and cosine of `angle/2`, up to a common sign: for products of two of them."""
+    """Sine and cosine of `angle/2` up to a common sign, which cancels in products of two."""
     if angle.dtype != jnp.float32:
         return jnp.sin(angle / 2), jnp.cos(angle / 2)
     turns = jnp.round(angle * (1 / (_TURN_HIGH + _TURN_LOW)))

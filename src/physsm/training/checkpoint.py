@@ -1,4 +1,4 @@
-"""Arrays and plain values on disk: written whole or not at all, and nothing in them executes."""
+"""Files of arrays and JSON values: written whole or not at all, and never executed when read."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def _explaining(path: Path, doing: str) -> Iterator[None]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it."""
+    """Make a folder and its parents."""
     with _explaining(path, "made"):
         path.mkdir(parents=True, exist_ok=True)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file by new content, or leave it as it was."""
+    """Replace the content of a file, or leave it unchanged if writing fails."""
     with _explaining(path, "written"), whole_file(path) as file:
         file.write(content)
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write JSON that standard readers take: no NaN."""
+    """Write strict JSON, which has no NaN."""
     text = json.dumps(content, indent=1, allow_nan=False)
     write_atomically(path, text.encode())
 
@@ -76,15 +76,14 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def named_arrays(tree: PyTree) -> dict[str, np.ndarray]:
-    """The arrays of a tree under the names of their places, such as `.encoder.W`."""
+    """The arrays of a tree by the names of their paths, such as `.encoder.W`."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
 
 
 def restore_arrays(tree: PyTree, arrays: Mapping[str, np.ndarray], source: Path) -> PyTree:
-    """A tree of the same structure with the arrays of a file, each checked against its place.
-
-    Of the leaves of `tree` only shapes and types are looked at.
+    """A tree of the same structure with the arrays of a file, whose names, shapes and types are
+    checked. Of the leaves of `tree` only shapes and types are used.
     """
     leaves, structure = jax.tree_util.tree_flatten_with_path(tree)
     names = [jax.tree_util.keystr(path) for path, _ in leaves]
@@ -92,7 +91,7 @@ def restore_arrays(tree: PyTree, arrays: Mapping[str, np.ndarray], source: Path)
         raise RunError(f"{source} does not hold this model: the array {missing[0]} is missing")
     if extra := sorted(set(arrays) - set(names)):
         raise RunError(f"{source} does not hold this model: it has an array {extra[0]} too many")
-    found = []
+    restored = []
     for name, (_, leaf) in zip(names, leaves, strict=True):
         array, shape = arrays[name], np.shape(leaf)
         dtype = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
@@ -101,5 +100,5 @@ def restore_arrays(tree: PyTree, arrays: Mapping[str, np.ndarray], source: Path)
                 f"{source} does not hold this model: the array {name} is {array.dtype}"
                 f"{list(array.shape)} and should be {dtype}{list(shape)}"
             )
-        found.append(array)
-    return jax.tree_util.tree_unflatten(structure, [jax.numpy.asarray(a) for a in found])
+        restored.append(jax.numpy.asarray(array))
+    return jax.tree_util.tree_unflatten(structure, restored)

@@ -1,15 +1,14 @@
-"""The training loop: parameters, a loss and batches in; the best parameters out.
+"""The training loop: from parameters, a loss and batches to the parameters that validate best.
 
-It knows nothing of models or data. Everything random follows from the seed and the number of the
-step or epoch, so that a run that continues from a checkpoint takes the same steps as one that was
-never interrupted.
+It knows no model and no table. All random numbers follow from the seed and the number of the step
+or epoch, so that a run continued from a checkpoint takes the same steps as an uninterrupted one.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -23,27 +22,24 @@ from jaxtyping import Array, PyTree
 from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._errors import RunError
-from physsm._programs import Program
-from physsm.training.checkpoint import (
-    make_folder,
-    named_arrays,
-    read_arrays,
-    read_json,
-    restore_arrays,
-    write_arrays,
-    write_json,
-)
-from physsm.training.memory import give_back_memory
+from physsm._programs import Program, release_memory
+from physsm.training.checkpoint import make_folder
 from physsm.training.optimiser import OptimiserSettings, guarded_update, make_optimiser
-
-PLATEAU_FACTOR = 0.2
+from physsm.training.state import (
+    CurveRow,
+    TrainingState,
+    has_checkpoint,
+    read_checkpoint,
+    write_checkpoint,
+)
 
 
 class TrainingSettings(BaseModel):
-    """How long training runs: for `epochs`, or, if that is not given, for about `steps` updates.
+    """Length of a training, its batch size, its validations and its optimiser.
 
-    The validation loss is taken `validations` times, evenly spread; `early_stop` is the number of
-    them without improvement after which training ends.
+    It runs for `epochs`, or, if that is None, for about `steps` updates. The validation loss is
+    computed `validations` times, evenly spaced; training ends after `early_stop` of them without
+    improvement.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -56,13 +52,15 @@ class TrainingSettings(BaseModel):
     optimiser: OptimiserSettings = OptimiserSettings()
 
     def batches_per_epoch(self, batches: int) -> int:
-        """Of so many: all where epochs were asked for. Else, on a large table, an epoch is as long
-        as the time between two validations, so that it does not outlast all steps.
+        """Batches in an epoch, of all that the windows make: all of them if `epochs` is set.
+
+        Otherwise an epoch of a large table has as many steps as there are between two validations,
+        so that a single epoch does not exceed `steps`.
         """
         return batches if self.epochs else min(batches, max(1, self.steps // self.validations))
 
     def number_of_epochs(self, batches: int) -> int:
-        """Epochs of so many batches."""
+        """Number of epochs with this many batches each."""
         return self.epochs or max(1, round(self.steps / batches))
 
 
@@ -71,16 +69,18 @@ class Loss(Protocol):
     """The loss of a batch. `progress` runs from 0 to 1 over the training."""
 
     def __call__(self, params: PyTree, batch: Any, key: Array, progress: Array) -> Array:
-        """One number."""
+        """The loss, a scalar."""
         ...
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is trained. `batches(epoch, generator)` yields arrays of one shape each time;
-    `validate` gives the loss on the whole validation part, lower is better. `identity` tells the
-    loss from all others, see `Program`. `start_counts`: the parameters are good from the start, so
-    that they are kept if training finds none that are better.
+    """A training problem: parameters at the start, loss, batches and validation loss.
+
+    `batches(epoch, generator)` yields trees of arrays that all have the same shapes. `validate`
+    computes the loss of the whole validation part; lower is better. `identity` names the loss among
+    all compiled programs, see `Program`. With `start_counts` the parameters at the start are
+    validated too, and are returned if training finds none that are better.
     """
 
     params: PyTree
@@ -94,7 +94,7 @@ class Task:
 
 @dataclass
 class Progress:
-    """Where training stands, for a progress bar and for the run's record."""
+    """Progress of a training, for progress bars and for the record of a run."""
 
     step: int = 0
     steps: int = 0
@@ -110,27 +110,139 @@ class Progress:
 
 @dataclass
 class Result:
-    """The best parameters and how they were reached. `curve` has one row per validation."""
+    """The best parameters, the learning curve with one row per validation, and the progress."""
 
     params: PyTree
-    curve: list[dict[str, float | int | None]]
+    curve: list[CurveRow]
     progress: Progress
 
 
-@dataclass
-class _Position:
-    """All that a checkpoint must hold beside arrays to continue exactly."""
+class Training:
+    """A training run: a state, and the compiled update that a step applies to it."""
 
-    epoch: int = 0
-    step: int = 0
-    skipped: int = 0
-    best: float | None = None
-    best_step: int = 0
-    since_best: int = 0
-    since_lower: int = 0
-    factor: float = 1.0
-    seconds: float = 0.0
-    curve: list[dict[str, float | int | None]] = field(default_factory=list)
+    def __init__(
+        self,
+        task: Task,
+        settings: TrainingSettings,
+        *,
+        seed: int,
+        folder: Path | None,
+        report: Callable[[Progress], None],
+    ):
+        self.task, self.settings, self.seed, self.folder = task, settings, seed, folder
+        self.epochs = settings.number_of_epochs(task.batches_per_epoch)
+        steps = self.epochs * task.batches_per_epoch
+        optimiser = make_optimiser(settings.optimiser, steps)
+        params, self._static = eqx.partition(task.params, eqx.is_inexact_array)
+        self.state = TrainingState(
+            params=params, optimiser=jax.jit(optimiser.init)(params), best=params
+        )
+        self._structure = jax.tree.structure((self.state.params, self.state.optimiser))
+        identity = f"{task.identity} {steps} {settings.optimiser!r}" if task.identity else None
+        update = _make_update(task.loss, optimiser, self._static, self._structure, steps)
+        self._update = Program(update, identity)
+        self.progress = Progress(steps=steps)
+        self._show = report
+        self._started = 0.0
+
+    def run(self) -> Result:
+        """Train from the present state to the end."""
+        self._started = time.perf_counter() - self.state.position.seconds
+        self._report()
+        if self.task.start_counts and not self.state.position.step:
+            self._record_validation([])
+        while not self.is_over:
+            losses = self.epoch()
+            if self.is_validation_due:
+                self.validate(losses)
+        return self.result()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all epochs are done, or validations without improvement end the training."""
+        position, early_stop = self.state.position, self.settings.early_stop
+        is_stopped = early_stop is not None and position.since_best >= early_stop
+        return is_stopped or position.epoch >= self.epochs
+
+    @property
+    def is_validation_due(self) -> bool:
+        """Whether the last epoch is followed by a validation."""
+        epoch = self.state.position.epoch
+        every = max(1, self.epochs // self.settings.validations)
+        return epoch % every == 0 or epoch == self.epochs
+
+    def epoch(self) -> list[float]:
+        """One pass over the batches; returns their losses."""
+        position = self.state.position
+        generator = np.random.default_rng([self.seed, position.epoch])
+        losses = [self.step(batch) for batch in self.task.batches(position.epoch, generator)]
+        position.epoch += 1
+        return losses
+
+    def step(self, batch: Any) -> float:
+        """One update of the parameters; returns the loss of the batch."""
+        state, position = self.state, self.state.position
+        arguments = (
+            jax.tree.leaves((state.params, state.optimiser)),
+            batch,
+            np.asarray(self.seed, np.uint32),
+            np.asarray(position.step, np.int32),
+            np.asarray(position.factor, np.float32),
+        )
+        if not self.progress.compile_seconds:
+            self._compile(arguments)
+        leaves, loss, is_taken = self._update(*arguments)
+        state.params, state.optimiser = jax.tree.unflatten(self._structure, leaves)
+        position.step += 1
+        position.skipped += not bool(is_taken)
+        self.progress.loss = float(loss)
+        self.progress.seconds = time.perf_counter() - self._started
+        self._report()
+        return self.progress.loss
+
+    def validate(self, losses: list[float]) -> None:
+        """Record the validation loss after an epoch with these losses, and write a checkpoint."""
+        self.progress.validation = self._record_validation(losses)
+        self.state.position.seconds = time.perf_counter() - self._started
+        self._report()
+        if self.folder is not None:
+            write_checkpoint(self.folder, self.state)
+
+    def result(self) -> Result:
+        """The best parameters; an error if no step or no validation had a finite loss."""
+        position = self.state.position
+        if position.skipped == position.step and not self.task.start_counts:
+            raise RunError(
+                "no training step could be taken, because the loss was never a finite number: the "
+                "solution of the equations may diverge, or their solver may need more steps; check "
+                "the physics text and the scale of the data, or lower the learning rate"
+            )
+        if position.best is None:
+            raise RunError(
+                "training never reached a finite validation loss: lower the learning rate, or "
+                "check the physics text and the scale of the data"
+            )
+        return Result(eqx.combine(self.state.best, self._static), position.curve, self.progress)
+
+    def _record_validation(self, losses: list[float]) -> float:
+        validation = self.task.validate(eqx.combine(self.state.params, self._static))
+        optimiser = self.settings.optimiser
+        patience = optimiser.patience if optimiser.schedule == "plateau" else None
+        self.state.record_validation(validation, losses, patience)
+        return validation
+
+    def _compile(self, arguments: tuple[Any, ...]) -> None:
+        began = time.perf_counter()
+        self._update.prepare(*arguments)
+        release_memory()
+        self.progress.compile_seconds = time.perf_counter() - began
+
+    def _report(self) -> None:
+        position, progress = self.state.position, self.progress
+        progress.step, progress.epoch = position.step, position.epoch
+        progress.skipped = position.skipped
+        progress.best_validation, progress.best_step = position.best, position.best_step
+        self._show(progress)
 
 
 def train(
@@ -142,87 +254,17 @@ def train(
     resume: bool = False,
     report: Callable[[Progress], None] = lambda _: None,
 ) -> Result:
-    """Train and return the parameters with the best validation loss.
+    """Train, and return the parameters with the best validation loss.
 
-    With a `folder`, a checkpoint is written there after every validation, and `resume` continues
-    from it: the result has the same bits as that of a run without a break.
+    With a `folder`, a checkpoint is written there after every validation. `resume` continues from
+    it, and the result is that of an uninterrupted run to the last bit.
     """
-    epochs = settings.number_of_epochs(task.batches_per_epoch)
-    validate_every = max(1, epochs // settings.validations)
-    steps = epochs * task.batches_per_epoch
-    optimiser = make_optimiser(settings.optimiser, steps)
-    params, static = eqx.partition(task.params, eqx.is_inexact_array)
-    state = {"params": params, "optimiser": jax.jit(optimiser.init)(params), "best": params}
-    position = _Position()
+    training = Training(task, settings, seed=seed, folder=folder, report=report)
     if folder is not None:
         make_folder(folder)
-        if resume and (folder / "position.json").exists():
-            state, position = _read(folder, state)
-    structure = jax.tree.structure((state["params"], state["optimiser"]))
-    identity = f"{task.identity} {steps} {settings.optimiser!r}" if task.identity else None
-    update = Program(_make_update(task.loss, optimiser, static, structure, steps), identity)
-    progress = Progress(
-        steps=steps,
-        step=position.step,
-        epoch=position.epoch,
-        skipped=position.skipped,
-        best_validation=position.best,
-        best_step=position.best_step,
-    )
-    started = time.perf_counter() - position.seconds
-    report(progress)
-    if task.start_counts and not position.step:
-        _note_validation(position, state, task.validate(task.params), [], settings)
-        progress.best_validation = position.best
-    while position.epoch < epochs and not _is_over(position, settings):
-        generator = np.random.default_rng([seed, position.epoch])
-        losses = []
-        for batch in task.batches(position.epoch, generator):
-            arguments = (
-                jax.tree.leaves((state["params"], state["optimiser"])),
-                batch,
-                np.asarray(seed, np.uint32),
-                np.asarray(position.step, np.int32),
-                np.asarray(position.factor, np.float32),
-            )
-            if not progress.compile_seconds:
-                began = time.perf_counter()
-                update.prepare(*arguments)
-                give_back_memory()
-                progress.compile_seconds = time.perf_counter() - began
-            leaves, loss, taken = update(*arguments)
-            state["params"], state["optimiser"] = jax.tree.unflatten(structure, leaves)
-            progress.loss = float(loss)
-            losses.append(progress.loss)
-            position.step += 1
-            position.skipped += not bool(taken)
-            progress.step, progress.skipped = position.step, position.skipped
-            progress.seconds = time.perf_counter() - started
-            report(progress)
-        position.epoch += 1
-        progress.epoch = position.epoch
-        if position.epoch % validate_every == 0 or position.epoch == epochs:
-            validation = task.validate(eqx.combine(state["params"], static))
-            _note_validation(position, state, validation, losses, settings)
-            position.seconds = time.perf_counter() - started
-            progress.validation = validation
-            progress.best_validation = position.best
-            progress.best_step = position.best_step
-            report(progress)
-            if folder is not None:
-                _write(folder, state, position)
-    if position.skipped == position.step and not task.start_counts:
-        raise RunError(
-            "no training step could be taken, because the loss was never a finite number: the "
-            "equations may run away from where the data are, or their solver needs more steps; "
-            "look at the physics text and the scale of the data, or lower the learning rate"
-        )
-    if position.best is None:
-        raise RunError(
-            "training never reached a finite validation loss: lower the learning rate, or look at "
-            "the physics text and the scale of the data"
-        )
-    return Result(eqx.combine(state["best"], static), position.curve, progress)
+        if resume and has_checkpoint(folder):
+            training.state = read_checkpoint(folder, training.state)
+    return training.run()
 
 
 def _make_update(
@@ -232,8 +274,8 @@ def _make_update(
     structure: Any,
     steps: int,
 ) -> Callable[..., tuple[list[Array], Array, Array]]:
-    """One step: the leaves of parameters and optimiser in, and out again, with the loss and whether
-    the step was taken.
+    """The function of one step. It takes and returns the leaves of parameters and optimiser state;
+    it also returns the loss, and whether the step was taken.
     """
 
     def update(leaves: list[Array], batch: Any, seed: Array, step: Array, factor: Array):
@@ -251,57 +293,3 @@ def _make_update(
         return jax.tree.leaves((params, opt_state)), value, taken
 
     return update
-
-
-def _note_validation(
-    position: _Position,
-    state: dict[str, PyTree],
-    validation: float,
-    losses: list[float],
-    settings: TrainingSettings,
-) -> None:
-    finite = [loss for loss in losses if np.isfinite(loss)]
-    position.curve.append(
-        {
-            "step": position.step,
-            "epoch": position.epoch,
-            "loss": float(np.mean(finite)) if finite else None,
-            "validation": validation if np.isfinite(validation) else None,
-            "skipped": position.skipped,
-        }
-    )
-    if np.isfinite(validation) and (position.best is None or validation < position.best):
-        position.best, position.best_step = validation, position.step
-        position.since_best = position.since_lower = 0
-        state["best"] = state["params"]
-        return
-    position.since_best += 1
-    position.since_lower += 1
-    is_plateau = settings.optimiser.schedule == "plateau"
-    if is_plateau and position.since_lower >= settings.optimiser.patience:
-        position.factor *= PLATEAU_FACTOR
-        position.since_lower = 0
-
-
-def _is_over(position: _Position, settings: TrainingSettings) -> bool:
-    return settings.early_stop is not None and position.since_best >= settings.early_stop
-
-
-def _write(folder: Path, state: dict[str, PyTree], position: _Position) -> None:
-    """The arrays first, under a name of their own; then the small file that points at them."""
-    name = f"state-{position.step}.safetensors"
-    write_arrays(folder / name, named_arrays(state))
-    write_json(folder / "position.json", {"arrays": name, "position": asdict(position)})
-    for old in folder.glob("state-*.safetensors"):
-        if old.name != name:
-            old.unlink(missing_ok=True)
-
-
-def _read(folder: Path, state: dict[str, PyTree]) -> tuple[dict[str, PyTree], _Position]:
-    content = read_json(folder / "position.json")
-    try:
-        arrays, position = str(content["arrays"]), _Position(**content["position"])
-    except (TypeError, KeyError) as error:
-        raise RunError(f"{folder / 'position.json'} is no checkpoint of this version") from error
-    source = folder / Path(arrays).name
-    return restore_arrays(state, read_arrays(source), source), position

@@ -1,7 +1,8 @@
-"""Which optimiser updates which parameter, and how its learning rate runs."""
+"""The optimiser: Adam with parameter groups, a learning rate schedule and guarded updates."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import jax
@@ -10,19 +11,24 @@ import optax
 from jaxtyping import Array, PyTree
 from pydantic import BaseModel, ConfigDict, Field
 
+from physsm.nn.parameter_groups import Group, groups_of
+
 Schedule = Literal["constant", "one_cycle", "plateau"]
 
 
 class OptimiserSettings(BaseModel):
-    """How parameters are updated.
+    """Settings of Adam: learning rate, weight decay, and step sizes of parameter groups.
 
-    `one_cycle` rises to `learning_rate` over the first `warm_up` share of all steps and falls to a
-    thousandth of it along a cosine. `plateau` divides the rate by five when the validation loss has
-    not improved for `patience` validations. `squares_decay` is Adam's second: with the usual 0.999
-    the large gradients of a wrong start would hold back a training of a few hundred steps to its
-    end. `constants_speed` multiplies the steps of physical constants and noises, `direct_speed`
-    those of a direct path, which starts as the best linear one. `weight_decay` leaves alone what it
-    would harm: the state space parameters, norms, biases, physical constants and a direct path.
+    `schedule`: `one_cycle` raises the rate to `learning_rate` over the first `warm_up` share of all
+    steps and lowers it to a thousandth along a cosine; `plateau` divides it by five when the
+    validation loss has not improved for `patience` validations.
+
+    `squares_decay` is Adam's second decay rate. With the usual 0.999, the large gradients of a
+    wrong start would slow down a training of a few hundred steps until its end.
+
+    `constants_speed` multiplies the steps of physical constants and noises, `bypass_speed` those of
+    a linear bypass, which starts from a least-squares fit. `weight_decay` applies to the parameters
+    that are in no other group (see `physsm.nn.parameter_groups`).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -35,47 +41,26 @@ class OptimiserSettings(BaseModel):
     clip_norm: float | None = Field(default=1.0, gt=0)
     squares_decay: float = Field(default=0.95, gt=0, lt=1)
     constants_speed: float = Field(default=20.0, gt=0)
-    direct_speed: float = Field(default=1e-3, ge=0)
-
-
-# Parameters by the name of their field: what decay would harm, and physical constants.
-_CONSTANTS = {"constants", "log_noise", "log_error", "log_apart"}
-_DIRECT = {"direct_run", "direct_next", "direct_short"}
-_UNDECAYED = {"rate", "log_step", "D", "norms", "b"} | _CONSTANTS | _DIRECT
-
-
-def _field_name(path: tuple[object, ...]) -> str:
-    names = [str(getattr(part, "name", "")) for part in path if hasattr(part, "name")]
-    return names[-1] if names else ""
-
-
-def _marked(params: PyTree, names: set[str]) -> PyTree:
-    return jax.tree_util.tree_map_with_path(lambda path, _: _field_name(path) in names, params)
+    bypass_speed: float = Field(default=1e-3, ge=0)
 
 
 def make_optimiser(settings: OptimiserSettings, steps: int) -> optax.GradientTransformation:
-    """Adam, with decoupled weight decay where it is asked for and does no harm."""
+    """Adam, with decoupled weight decay and a step size for each parameter group."""
     parts = [optax.clip_by_global_norm(settings.clip_norm)] if settings.clip_norm else []
     parts.append(optax.scale_by_adam(b2=settings.squares_decay))
     if settings.weight_decay:
-        parts.append(
-            optax.add_decayed_weights(
-                settings.weight_decay,
-                mask=lambda params: jax.tree.map(
-                    lambda undecayed: not undecayed, _marked(params, _UNDECAYED)
-                ),
-            )
-        )
-    parts.append(
-        optax.masked(
-            optax.scale(settings.constants_speed), lambda params: _marked(params, _CONSTANTS)
-        )
-    )
-    parts.append(
-        optax.masked(optax.scale(settings.direct_speed), lambda params: _marked(params, _DIRECT))
-    )
-    parts.append(optax.scale_by_learning_rate(_rate(settings, steps)))
+        parts.append(optax.add_decayed_weights(settings.weight_decay, mask=_is_in("decayed")))
+    parts += [
+        optax.masked(optax.scale(settings.constants_speed), _is_in("physical")),
+        optax.masked(optax.scale(settings.bypass_speed), _is_in("bypass")),
+        optax.scale_by_learning_rate(_rate(settings, steps)),
+    ]
     return optax.chain(*parts)
+
+
+def _is_in(group: Group) -> Callable[[PyTree], PyTree[bool]]:
+    """The mask of one group: from parameters to whether each of them is in it."""
+    return lambda params: jax.tree.map(lambda own: own == group, groups_of(params))
 
 
 def _rate(settings: OptimiserSettings, steps: int) -> optax.Schedule | float:
@@ -98,9 +83,10 @@ def guarded_update(
     gradient: PyTree,
     factor: Array,
 ) -> tuple[PyTree, optax.OptState, Array]:
-    """One update, its size times `factor`; nothing changes if loss or gradient are not finite.
+    """One update with its step size multiplied by `factor`, or none if the loss or its gradient is
+    not finite.
 
-    Returns the parameters, the optimiser's state, and whether the step was taken.
+    Returns the parameters, the optimiser's state, and whether the update was made.
     """
     taken = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(gradient))
     harmless = jax.tree.map(lambda g: jnp.where(taken, g, jnp.zeros_like(g)), gradient)
@@ -109,11 +95,11 @@ def guarded_update(
     updates = jax.tree.map(lambda u: u * factor, updates)
     new_params = optax.apply_updates(params, updates)
 
-    def keep(new: Array, old: Array) -> Array:
+    def chosen(new: Array, old: Array) -> Array:
         return jnp.where(taken, new, old)
 
     return (
-        jax.tree.map(keep, new_params, params),
-        jax.tree.map(keep, new_state, state),
+        jax.tree.map(chosen, new_params, params),
+        jax.tree.map(chosen, new_state, state),
         taken,
     )

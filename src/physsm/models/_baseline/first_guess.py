@@ -10,8 +10,8 @@ from jaxtyping import Float
 
 from physsm._values import Panel
 from physsm.models._baseline.origins import steps_ahead
-from physsm.models._baseline.trajectory_fit import linear_in_unknowns
 from physsm.models._baseline.state_columns import Columns, states_at
+from physsm.models._baseline.trajectory_fit import linear_in_unknowns
 from physsm.physics.bounds import limits
 from physsm.physics.system import System
 

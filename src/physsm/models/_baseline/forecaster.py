@@ -25,10 +25,15 @@ from physsm.data.split import default_split
 from physsm.data.table import to_panel
 from physsm.data.window import Part, default_sizes, largest_sizes
 from physsm.models._base import AbstractFitted, AbstractForecaster, Prediction, read_config
-from physsm.models._intervals import Calibration, calibrate, uncalibrated
 from physsm.models._baseline.origins import Origins, channel_points, ends, next_rows, rolling
-from physsm.models._intervals import SpreadByLead, spread_by_lead
 from physsm.models._files import Interface, Stored
+from physsm.models._intervals import (
+    Calibration,
+    SpreadByLead,
+    calibrate,
+    spread_by_lead,
+    uncalibrated,
+)
 from physsm.physics.system import System
 
 _ORIGINS = 400  # behind the spread, and behind its calibration
@@ -194,7 +199,8 @@ def training_parts(
     if isinstance(train, Part):
         sizes, panel = largest_sizes(train.windows), train.panel
     else:
-        panel = to_panel(train, **({} if system is None else {"controls": list(system.controls)}))
+        names = None if system is None or isinstance(train, Panel) else list(system.controls)
+        panel = to_panel(train, controls=names)
         sizes = default_sizes(panel)
     if validation is None:
         panel, validation = default_split(panel, seed, sizes.context + sizes.horizon)

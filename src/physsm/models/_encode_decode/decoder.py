@@ -6,10 +6,10 @@ import equinox as eqx
 from jaxtyping import Array, Float
 from numpy.random import Generator
 
-from physsm.models._network.decoder import Decoder
-from physsm.models._encode_decode.scales import TrajectoryScales
 from physsm.models._encode_decode.config import EncodeDecodeConfig
-from physsm.nn.broadcast import on_last_axis
+from physsm.models._encode_decode.scales import TrajectoryScales
+from physsm.models._network.decoder import Decoder
+from physsm.nn.layers import on_last_axis
 from physsm.nn.mlp import MLP
 
 
@@ -30,9 +30,7 @@ class TrajectoryDecoder(eqx.Module):
         if controls and is_free:
             code = shape.width
             self.control_encoder = MLP(controls, code, shape.layers, code, rng)
-        self.decoder = Decoder(
-            scales.states, config.decoder_perceptron, size, rng, extra=code
-        )
+        self.decoder = Decoder(scales.states, config.decoder_perceptron, size, rng, extra=code)
 
     def __call__(
         self, z: Float[Array, "*steps d"], controls: Float[Array, "*steps controls"]
@@ -42,4 +40,6 @@ class TrajectoryDecoder(eqx.Module):
         centred = z - on_last_axis(offset, z) if offset else z
         if self.control_encoder is None:
             return self.decoder(centred)
-        return self.decoder(centred, self.control_encoder(self.scales.table.scale_controls(controls)))
+        return self.decoder(
+            centred, self.control_encoder(self.scales.table.scale_controls(controls))
+        )

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 from numpy.random import Generator
 
-from physsm.models._encode_decode.scales import TrajectoryScales
-from physsm.models._network.observations import Observations, is_step
-from physsm.models._network.config import Perceptron
 from physsm.models._encode_decode.config import Recurrent
+from physsm.models._encode_decode.scales import TrajectoryScales
+from physsm.models._network.config import Perceptron
+from physsm.models._network.observations import Observations, is_step
 from physsm.nn.gaussian import Gaussian, gaussian
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.recurrent import BothDirections, RecurrentStack, backwards
@@ -19,8 +19,8 @@ CERTAIN = -2.0  # raw value of a std before training: 0.13
 
 
 class StepReader(eqx.Module):
-    """A perceptron at each time step: of the last measurements, the mask, the controls, and the time
-    until the next step.
+    """A perceptron at each time step: of the last measurements, the mask, the controls, and the
+    time until the next step.
     """
 
     perceptron: MLP
@@ -52,7 +52,9 @@ class ReversedEncoder(eqx.Module):
     reader: StepReader
     stack: RecurrentStack
 
-    def __init__(self, scales: TrajectoryScales, shape: Perceptron, stack: Recurrent, rng: Generator):
+    def __init__(
+        self, scales: TrajectoryScales, shape: Perceptron, stack: Recurrent, rng: Generator
+    ):
         self.reader = StepReader(scales, shape, stack.width, rng)
         self.stack = RecurrentStack(stack.width, stack.width, stack.depth, stack.cell, rng)
 
@@ -71,7 +73,12 @@ class ParameterEncoder(eqx.Module):
     head: Dense
 
     def __init__(
-        self, scales: TrajectoryScales, shape: Perceptron, stack: Recurrent, outputs: int, rng: Generator
+        self,
+        scales: TrajectoryScales,
+        shape: Perceptron,
+        stack: Recurrent,
+        outputs: int,
+        rng: Generator,
     ):
         self.reader = StepReader(scales, shape, stack.width, rng)
         self.stack = BothDirections(stack.width, stack.width, stack.depth, stack.cell, rng)

@@ -9,13 +9,13 @@ from physsm._errors import ConfigError
 from physsm._values import Panel
 from physsm.data.window import Sizes
 from physsm.models._base import read_config
-from physsm.models._network.training import NetworkForecaster
-from physsm.models._network.scales import state_scales, table_scales
 from physsm.models._encode_decode.config import PhysicsConfig
 from physsm.models._encode_decode.fitted import FittedTrajectory
 from physsm.models._encode_decode.network import AbstractEncodeDecode
-from physsm.models._encode_decode.scales import TrajectoryScales
 from physsm.models._encode_decode.objective import objective, reconstruction
+from physsm.models._encode_decode.scales import TrajectoryScales
+from physsm.models._network.scales import state_scales, table_scales
+from physsm.models._network.training import NetworkForecaster
 from physsm.physics.system import System
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physsm.models._network.observations import Observations
 from physsm.models._encode_decode.encoder import CERTAIN
 from physsm.models._encode_decode.network import AbstractEncodeDecode
 from physsm.models._encode_decode.values import Timeline, Trajectory
+from physsm.models._network.observations import Observations
 from physsm.nn.gaussian import Gaussian, gaussian
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.ode import solve_ode

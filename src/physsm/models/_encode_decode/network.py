@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from physsm.models._network.reductions import ramp
-from physsm.models._encode_decode.scales import TrajectoryScales
-from physsm.models._network.observations import Observations
 from physsm.models._encode_decode.decoder import TrajectoryDecoder
+from physsm.models._encode_decode.scales import TrajectoryScales
 from physsm.models._encode_decode.values import Timeline, Trajectory, Window
+from physsm.models._network.observations import Observations
+from physsm.models._network.reductions import ramp
 from physsm.nn.gaussian import Gaussian, kl, sample
 
 
@@ -23,8 +23,8 @@ class AbstractEncodeDecode(eqx.Module):
     """A network that infers latents of a window and, from them, one trajectory through all times.
 
     `infer` works on a batch, series after time; in its result series come first. `draw`,
-    `trajectory` and `unknowns` take one series. A model implements `infer` and `trajectory`, and may
-    override the rest up to the second heading.
+    `trajectory` and `unknowns` take one series. A model implements `infer` and `trajectory`. It may
+    override the rest up to the heading.
     """
 
     decoder: TrajectoryDecoder
@@ -36,7 +36,9 @@ class AbstractEncodeDecode(eqx.Module):
         """The inferred latents of each window: Gaussians, by default."""
 
     @abc.abstractmethod
-    def trajectory(self, start: Any, times: Float[Array, " times"], timeline: Timeline) -> Trajectory:
+    def trajectory(
+        self, start: Any, times: Float[Array, " times"], timeline: Timeline
+    ) -> Trajectory:
         """States at increasing times, from drawn latents."""
 
     def draw(self, inferred: Any, key: PRNGKeyArray | None) -> Any:
@@ -54,7 +56,12 @@ class AbstractEncodeDecode(eqx.Module):
         return sum(terms, jnp.zeros((), self.dtype))
 
     def penalty(
-        self, window: Window, inferred: Any, start: Any, trajectory: Trajectory, key: PRNGKeyArray | None
+        self,
+        window: Window,
+        inferred: Any,
+        start: Any,
+        trajectory: Trajectory,
+        key: PRNGKeyArray | None,
     ) -> Float[Array, ""]:
         """Further terms of a method's objective."""
         return jnp.zeros((), self.dtype)

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from physsm.data.window import Batch
-from physsm.models._network.reductions import mean_square, ramp
-from physsm.models._network.observations import is_step
 from physsm.models._encode_decode.network import AbstractEncodeDecode
 from physsm.models._encode_decode.values import Trajectory, Window, as_window
+from physsm.models._network.observations import is_step
+from physsm.models._network.reductions import mean_square, ramp
 
 _FIRST_SHARE = 0.1  # of a window: what counts at the beginning of a curriculum
 
@@ -47,9 +47,9 @@ def follow(
     predicted = network.decode(trajectory.z, window.timeline.controls)
     return Followed(
         mean_square(predicted - window.values, window.weight),
-        network.divergence(window, inferred, path),
-        network.penalty(window, inferred, starts, path, key),
-        path,
+        network.divergence(window, inferred, trajectory),
+        network.penalty(window, inferred, starts, trajectory, key),
+        trajectory,
     )
 
 

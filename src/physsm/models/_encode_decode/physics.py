@@ -10,19 +10,20 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.random import Generator
 
-from physsm.models._network import unknowns as terms
-from physsm.models._encode_decode.scales import TrajectoryScales
-from physsm.models._network.observations import Observations
 from physsm.models._encode_decode.config import PhysicsConfig
 from physsm.models._encode_decode.decoder import TrajectoryDecoder
 from physsm.models._encode_decode.encoder import ReversedEncoder
 from physsm.models._encode_decode.latent_ode import start_posterior
 from physsm.models._encode_decode.network import AbstractEncodeDecode
+from physsm.models._encode_decode.scales import TrajectoryScales
 from physsm.models._encode_decode.values import Timeline, Trajectory
+from physsm.models._network import unknowns as terms
+from physsm.models._network.observations import Observations
 from physsm.nn.gaussian import Gaussian
-from physsm.nn.lines import along_lines
+from physsm.nn.interpolation import interpolate_linear
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.ode import Drift, Nodes, solve_ode
+from physsm.nn.parameter_groups import PHYSICAL
 from physsm.physics.bounds import limits
 from physsm.physics.system import System
 
@@ -53,7 +54,9 @@ class KnownPhysics(eqx.Module):
 
         def rate(t: Array, z: Array) -> Array:
             state = jnp.clip(z * scale, lower, upper)
-            return self.system.drift(theta, state, controls(t)) * (self.scales.table.time_scale / scale)
+            return self.system.drift(theta, state, controls(t)) * (
+                self.scales.table.time_scale / scale
+            )
 
         return rate
 
@@ -65,13 +68,15 @@ class KnownPhysics(eqx.Module):
         """The controls of the physics over time: along straight lines between rows, or as they are
         on average.
         """
-        used = np.array([self.scales.table.controls.index(name) for name in self.system.controls], int)
+        used = np.array(
+            [self.scales.table.controls.index(name) for name in self.system.controls], int
+        )
         values = timeline.controls[:, used]
         if not self.sees_controls or not len(used):
             usual = np.array(self.scales.table.control_shift)[used]
             return lambda _: jnp.asarray(usual, values.dtype)
 
-        return lambda t: along_lines(t, timeline.times, values)
+        return lambda t: interpolate_linear(t, timeline.times, values)
 
 
 class PhysicsTrajectory(AbstractEncodeDecode):
@@ -84,7 +89,7 @@ class PhysicsTrajectory(AbstractEncodeDecode):
     encoder: ReversedEncoder
     head: Dense
     to_state: MLP
-    constants: Float[Array, " unknowns"]
+    constants: Float[Array, " unknowns"] = eqx.field(metadata=PHYSICAL)
     physics: KnownPhysics
 
     @property

@@ -12,9 +12,10 @@ from physsm._programs import serialisable
 from physsm.data.window import Batch
 from physsm.models._network.observations import FIRST_GAP, Observations, in_precision, observations
 
+
 class Timeline(NamedTuple):
-    """All time steps of a window, context and target: times since the first one (0 in padding before
-    it) and controls.
+    """All time steps of a window, context and target: times since the first one (0 in padding
+    before it) and controls.
     """
 
     times: Float[Array, "*rows"]

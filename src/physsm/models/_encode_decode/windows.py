@@ -14,10 +14,9 @@ from jaxtyping import Array, Bool, Float
 from physsm._programs import serialisable
 from physsm._values import Panel
 from physsm.data.window import Windows
-from physsm.models._encode_decode.network import AbstractTrajectory
+from physsm.models._encode_decode.network import AbstractEncodeDecode
 from physsm.models._encode_decode.values import Timeline, elapsed
 from physsm.models._network.compiled import CompiledNetwork, rounded_up
-from physsm.models._network.observations import Observations
 from physsm.models._network.reductions import spread_of
 
 _BLOCK, _LARGE_BLOCK = 32, 256  # windows at once: of a few, and of very many
@@ -54,16 +53,18 @@ serialisable(Trajectories)
 # Functions of a network, to be compiled.
 
 
-def trajectories(network: AbstractTrajectory, asked: Question) -> Trajectories:
+def trajectories(network: AbstractEncodeDecode, asked: Question) -> Trajectories:
     """The means."""
     starts = network.starts(network.infer(asked.rows), None)
     trajectory = network.trajectories(starts, asked.times, _course(asked))
     channels = network.decode(trajectory.z, asked.controls_then)
-    return Trajectories(channels, trajectory.z, trajectory.is_reached, jax.vmap(network.unknowns)(starts))
+    return Trajectories(
+        channels, trajectory.z, trajectory.is_reached, jax.vmap(network.unknowns)(starts)
+    )
 
 
 def spread_of_trajectories(
-    network: AbstractTrajectory, asked: Question, samples: int
+    network: AbstractEncodeDecode, asked: Question, samples: int
 ) -> tuple[Float[Array, "times windows channels"], Float[Array, "windows unknowns"]]:
     """Spread of channels and unknowns over draws of the inferred latents."""
     inferred, timeline = network.infer(asked.rows), _course(asked)

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 from physsm._errors import DataError, did_you_mean
 from physsm._values import Panel
 from physsm.data.scale import channel_moments, control_moments
-from physsm.nn.broadcast import on_last_axis
+from physsm.nn.layers import on_last_axis
 from physsm.physics.system import System
 
 Numbers = tuple[float, ...]
@@ -43,9 +43,7 @@ class TableScales:
     shows_missing: bool
 
     def __post_init__(self) -> None:
-        check_positive(
-            self.time_scale, self.largest_gap, *self.channel_scale, *self.control_scale
-        )
+        check_positive(self.time_scale, self.largest_gap, *self.channel_scale, *self.control_scale)
         check_shifts(self.channel_shift, self.channel_scale)
         check_shifts(self.control_shift, self.control_scale)
 

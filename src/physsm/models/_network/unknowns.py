@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from physsm.models._network.scales import Scales
-from physsm.nn.initial import parameter
+from physsm.nn.layers import parameter
 from physsm.physics.bounds import Bounds, limits
 from physsm.physics.constrain import from_bounded, to_bounded
 from physsm.physics.system import System

@@ -52,7 +52,7 @@ class AbstractUnit(eqx.Module):
 
     @abc.abstractmethod
     def discrete(self, gaps: Float[Array, "*shape"]) -> Discrete | None:
-        """The discretised S5 stack that `feature_step` needs; for many gaps at once, before a loop."""
+        """The discretised S5 stack for `feature_step`: for many gaps at once, before a loop."""
 
     @abc.abstractmethod
     def start(self) -> Float[Array, "depth states"]:

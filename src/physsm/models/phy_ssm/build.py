@@ -1,4 +1,4 @@
-"""Building a network: which encoder, inference, unit and decoder the settings and scales ask for."""
+"""Building a network: encoder, inference, unit and decoder as the settings and scales ask."""
 
 from __future__ import annotations
 

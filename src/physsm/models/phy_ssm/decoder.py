@@ -27,7 +27,7 @@ class AbstractDecoder(eqx.Module):
     @property
     @abc.abstractmethod
     def past_channels(self) -> Int[np.ndarray, " some"]:
-        """Channels that are predicted from their own past, so that states alone do not give them."""
+        """Channels that are predicted from their own past, not from states alone."""
 
     @abc.abstractmethod
     def start(self, dtype: jnp.dtype) -> Float[Array, "lags width"]:

@@ -1,4 +1,4 @@
-"""The sequential encoder: a perceptron at each time step, then an S5 stack over all steps so far."""
+"""The sequential encoder: a perceptron at each time step, then an S5 stack over all steps."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from physsm.models._network.observations import Observations
 from physsm.models._network.scales import Scales, StateScales
 from physsm.models.phy_ssm.config import Config, make_stack
 from physsm.models.phy_ssm.values import Encoded
-from physsm.nn.broadcast import on_last_axis
 from physsm.nn.gaussian import Gaussian, gaussian
+from physsm.nn.layers import on_last_axis
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.s5 import S5Stack
 
@@ -47,17 +47,16 @@ def free_latent(size: int) -> Readout:
 
 
 def corrected_states(states: StateScales) -> Readout:
-    """The states themselves: measured ones start as last seen, others in the middle of their scale."""
+    """The states: measured ones start as last seen, others in the middle of their scale."""
     size = len(states.state_scale)
     return Readout((1.0,) * size, (_CERTAIN,) * size, adds_measured=True)
 
 
 def measurements_of_states(states: StateScales) -> Readout:
-    """Measurements of the states for a filter, which at first gives little weight to those of states
-    that no channel measures.
+    """Measurements of the states for a filter, at first vague for states that no channel measures.
 
-    The filter weighs measured states itself. If the encoder moved them besides, the move and a wrong
-    constant could make up for each other, and the constant would stay where training began.
+    The filter weighs measured states itself. If the encoder moved them too, the move and a wrong
+    constant could compensate each other, and the constant would stay where training began.
     """
     is_measured = states.channel_of_state >= 0
     return Readout(

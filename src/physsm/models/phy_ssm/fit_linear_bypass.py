@@ -1,9 +1,9 @@
 """The fit of the linear bypass: ridge regressions of each time step on those before it.
 
 Of several memories and ridges, the pair with the least squared error of rollouts over the horizon,
-in the validation part, makes the rollout weights; of that memory, the ridge with the least error one
-step ahead makes the weights of the next step. In these rollouts, channels that measure a state are
-taken as measured. Where that part has no window, the shortest memory and the strongest ridge are
+in the validation part, makes the rollout weights. Of that memory, the ridge with the least error
+one step ahead makes the weights of the next step. In these rollouts, channels that measure a state
+are taken as measured. Without a validation window, the shortest memory and the strongest ridge are
 taken.
 """
 
@@ -22,7 +22,7 @@ from physsm.models._baseline.ridge import ridge_weights
 from physsm.models._network.scales import StateScales
 from physsm.models.phy_ssm.bypass_inputs import BypassInputs, BypassShape
 from physsm.models.phy_ssm.linear_bypass import FAR, LONGEST, LinearBypass, features
-from physsm.nn.initial import parameter
+from physsm.nn.layers import parameter
 
 OFFSETS = (*range(8), *range(8, 100, 2))
 _MEMORIES = (4, 12, 20, 32, len(OFFSETS))  # how many of the offsets may be used

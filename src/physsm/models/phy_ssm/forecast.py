@@ -22,6 +22,7 @@ from physsm.models._network.reductions import spread_of
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.values import Boundary, Inferred, Rollout
 
+
 def over_series(
     compiled: CompiledNetwork, function: Callable[..., Any], panel: Panel, *more: np.ndarray
 ) -> Any:

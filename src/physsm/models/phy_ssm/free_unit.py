@@ -9,8 +9,8 @@ from jaxtyping import Array, Float
 from numpy.random import Generator
 
 from physsm.models._network.scales import TableScales
-from physsm.models.phy_ssm.config import Config, make_stack
 from physsm.models.phy_ssm.abstract_unit import AbstractUnit
+from physsm.models.phy_ssm.config import Config, make_stack
 from physsm.models.phy_ssm.values import Drive, Features
 from physsm.nn.discretise import Discrete
 from physsm.nn.mlp import MLP, Dense

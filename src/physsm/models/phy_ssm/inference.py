@@ -1,7 +1,8 @@
 """Inference: latent states from the encoder's outputs and the unit's predictions.
 
-`EncoderInference` is the paper's: the encoder's posterior is the state. `KalmanInference` is ours: a
-Kalman filter around the unit infers states and per-series unknowns step by step.
+`EncoderInference` is the paper's: the encoder's posterior is the state. `KalmanInference` (in
+`kalman_inference.py`) is ours: a Kalman filter around the unit infers states and per-series
+unknowns step by step.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ class AbstractInference(eqx.Module):
 class EncoderInference(AbstractInference):
     """The paper's inference: the encoder's posterior at each time step.
 
-    `to_state` maps a latent linearly to the states; None: the latent is the state. `prior_head` maps
-    a prediction of the unit to the distribution of the latent.
+    `to_state` maps a latent linearly to the states; None: the latent is the state. `prior_head`
+    maps a prediction of the unit to the distribution of the latent.
     """
 
     to_state: Dense | None
@@ -152,9 +153,7 @@ class EncoderInference(AbstractInference):
             z_ext, row.controls, unit.discrete(row.gaps), before.unit.carry
         )
         latent = EncodedState(encoded.posterior, z_ext, encoded.series_terms)
-        return before._replace(
-            latent=latent, unit=UnitState(features, carry), control=row.controls
-        )
+        return before._replace(latent=latent, unit=UnitState(features, carry), control=row.controls)
 
     def draw(self, unit: AbstractUnit, latent: Any, key: PRNGKeyArray) -> EncodedState:
         """From the posterior."""

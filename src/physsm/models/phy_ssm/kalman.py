@@ -1,7 +1,7 @@
 """A Kalman filter around any transition, and the smoother that goes back over its steps.
 
-The filter linearises the transition at the mean (extended Kalman filter). Measurements are of single
-components, each with a precision (one over its variance); a precision of zero is no measurement.
+The filter linearises the transition at the mean (extended Kalman filter). A measurement is of one
+component, with a precision (one over its variance); a precision of zero is no measurement.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from jaxtyping import Array, Float
 from physsm.models._network.observations import Observations
 from physsm.models._network.scales import StateScales
 from physsm.models.phy_ssm.values import FilterSteps
-from physsm.nn.broadcast import on_last_axis
 from physsm.nn.gaussian import Gaussian
-from physsm.nn.initial import parameter
+from physsm.nn.layers import on_last_axis, parameter
 from physsm.nn.parameter_groups import PHYSICAL
 
 _LEAST_STD, _MOST_STD = 1e-4, 10.0  # of a filtered state, scaled

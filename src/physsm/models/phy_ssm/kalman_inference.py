@@ -14,9 +14,9 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from physsm.models._network.observations import Observations
 from physsm.models._network.scales import StateScales
+from physsm.models.phy_ssm.abstract_unit import AbstractUnit
 from physsm.models.phy_ssm.inference import AbstractInference, over_axes
 from physsm.models.phy_ssm.kalman import Moments, Noises
-from physsm.models.phy_ssm.abstract_unit import AbstractUnit
 from physsm.models.phy_ssm.values import (
     Boundary,
     Drive,
@@ -26,10 +26,10 @@ from physsm.models.phy_ssm.values import (
     Inferred,
     UnitState,
 )
-from physsm.nn.cholesky import cholesky
 from physsm.nn.discretise import Discrete
 from physsm.nn.gaussian import Gaussian
-from physsm.nn.lean_scan import lean_scan
+from physsm.nn.linear_algebra import cholesky
+from physsm.nn.recompute import lean_scan
 
 _NOT_MEASURED = 1e6  # scaled: standard deviation of an encoder output that is not used
 

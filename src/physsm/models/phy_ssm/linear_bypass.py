@@ -26,10 +26,9 @@ from physsm.models._network.observations import Observations
 from physsm.models._network.scales import StateScales
 from physsm.models.phy_ssm.bypass_inputs import BypassInputs
 from physsm.models.phy_ssm.decoder import AbstractDecoder
-from physsm.nn.broadcast import on_last_axis
-from physsm.nn.initial import parameter
-from physsm.nn.lean_scan import lean_scan
+from physsm.nn.layers import on_last_axis, parameter
 from physsm.nn.parameter_groups import BYPASS
+from physsm.nn.recompute import lean_scan
 
 FAR = 30.0  # scaled: the largest value of a channel
 LONGEST = 2.0  # in median gaps: a slope says nothing about a longer one
@@ -126,7 +125,8 @@ class LinearBypass(AbstractDecoder):
 
     def rollout(self, lags: Array, centred: Array, controls: Array, gaps: Array) -> Array:
         """The future of one series. Times that follow each other quickly are no steps of the
-        recurrence: they lie on the way to the next step, the time nearest to one gap after the last.
+        recurrence: they lie on the way to the next step, which is the time nearest to one gap after
+        the last step.
         """
         free, offsets = self.past_channels, np.array(self.offsets)
         early = self._short_as_whole()
@@ -165,7 +165,7 @@ class LinearBypass(AbstractDecoder):
         return jnp.pad(self.short_weights, ((0, missing), (0, 0)))
 
     def _with_steps_before(self, rows: Observations) -> Float[Array, "all *batch width"]:
-        """All steps behind as many as the recurrence reads; before a series all are as its first."""
+        """All steps after as many as the recurrence reads, which repeat the first of the series."""
         step, is_step = self._steps(rows), rows.gaps > 0
         first = jnp.argmax(is_step, axis=0)[None, ..., None]
         start = jnp.take_along_axis(step, first, axis=0)

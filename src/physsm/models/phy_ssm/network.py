@@ -1,7 +1,8 @@
 """The network, as in Figure 1 of the paper: encoder → inference → unit → decoder.
 
 Inside the context every prediction starts from the inferred state (one step ahead). After it, the
-unit continues from its own predictions (rollout). Functions take one series or, after time, a batch.
+unit continues from its own predictions (rollout). Arrays are time-major: of one series, or of a
+batch of them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from physsm.models.phy_ssm.decoder import AbstractDecoder
 from physsm.models.phy_ssm.encoder import AbstractEncoder
 from physsm.models.phy_ssm.inference import AbstractInference
 from physsm.models.phy_ssm.values import Boundary, Drive, Inferred, Rollout
-from physsm.nn.lean_scan import lean_scan
+from physsm.nn.recompute import lean_scan
 
 
 class Network(eqx.Module):
@@ -75,7 +76,7 @@ class Network(eqx.Module):
         return inferred, boundary
 
     def update(self, before: Boundary, row: Observations) -> Boundary:
-        """The boundary after one more time step, as `observe` would give it for all steps so far."""
+        """The boundary after one more time step, as `observe` gives it for all steps so far."""
         encoded, encoder_states = self.encoder.step(row, before.encoder)
         after = self.inference.update(self.unit, before, row, encoded)
         lags = self.decoder.update(before.decoder, row)

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from physsm.data.window import Batch
-from physsm.models._network.reductions import mean_square, ramp
 from physsm.models._network.observations import in_precision, observations
+from physsm.models._network.reductions import mean_square, ramp
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.values import Inferred
 from physsm.nn.gaussian import kl

@@ -13,9 +13,9 @@ from jaxtyping import Float
 from physsm._arguments import number, numbers
 from physsm._errors import DataError
 from physsm._values import Panel
-from physsm.models._network.scales import TableScales
-from physsm.models._network.observations import FIRST_GAP, Observations
 from physsm.models._files import Interface
+from physsm.models._network.observations import FIRST_GAP, Observations
+from physsm.models._network.scales import TableScales
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.values import Boundary
 

@@ -16,12 +16,13 @@ from physsm.models.phy_ssm.abstract_unit import AbstractUnit
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.unknown_network import AbstractUnknownNetwork, make_unknown_network
 from physsm.models.phy_ssm.values import Drive, Features
-from physsm.nn.broadcast import on_last_axis
 from physsm.nn.discretise import Discrete
+from physsm.nn.layers import on_last_axis
+from physsm.nn.linear_algebra import solve
 from physsm.nn.parameter_groups import PHYSICAL
-from physsm.nn.solve import solve
 from physsm.physics.bounds import limits
 from physsm.physics.system import System
+
 
 class PhysicsUnit(AbstractUnit):
     """The transition of a partly known system.

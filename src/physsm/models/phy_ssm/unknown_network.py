@@ -168,6 +168,4 @@ def make_unknown_network(
 
 
 def _head(width: int, varying: int, config: Config, rng: Generator) -> MLP:
-    return MLP(
-        width, config.unknown_hidden, 1, varying, rng, activation="softplus", last_gain=0.01
-    )
+    return MLP(width, config.unknown_hidden, 1, varying, rng, activation="softplus", last_gain=0.01)

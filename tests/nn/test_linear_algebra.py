@@ -1,4 +1,4 @@
-"""Against NumPy, also where pivoting and scaling decide."""
+"""Solutions and Cholesky roots against NumPy's, also where pivoting and scaling decide."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from physsm.nn.solve import solve
+from physsm.nn.linear_algebra import cholesky, solve
 
 compiled = jax.jit(solve)
 
@@ -116,3 +116,23 @@ def test_gradients_of_a_batch_equal_those_of_its_members():
 
 def test_a_singular_system_is_not_finite():
     assert not np.isfinite(solve(jnp.ones((2, 2)), jnp.asarray([1.0, 2.0]))).all()
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 5, 12])
+def test_cholesky_is_numpys(size):
+    draws = np.random.default_rng(size).standard_normal((3, size, size + 2))
+    A = draws @ draws.swapaxes(1, 2)
+    root = jax.vmap(cholesky)(jnp.asarray(A))
+    np.testing.assert_allclose(root, np.linalg.cholesky(A), rtol=1e-10, atol=1e-12)
+
+
+def test_a_singular_matrix_has_a_cholesky_root_too():
+    v = np.array([2.0, 0.0, -1.0, 3.0])
+    root = cholesky(jnp.asarray(np.outer(v, v)))
+    np.testing.assert_allclose(root @ root.T, np.outer(v, v), atol=1e-12)
+    assert not np.asarray(cholesky(jnp.zeros((3, 3)))).any()
+
+
+def test_a_cholesky_pivot_made_negative_by_rounding_counts_as_zero():
+    root = cholesky(jnp.asarray([[1.0, 1.0], [1.0, 1.0 - 1e-12]]))
+    np.testing.assert_allclose(root, [[1, 0], [1, 0]], atol=1e-6)

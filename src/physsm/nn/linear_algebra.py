@@ -1,15 +1,17 @@
-"""Solving small linear systems, without a call to LAPACK.
+"""Linear algebra of small matrices, without calls to LAPACK.
 
 Batched LAPACK solves are slow for matrices of a dozen rows (one call each), and with some versions
-of JAX two of them in one program deadlock on machines with two cores. Elimination written out in
-array operations runs over the whole batch at once. Under `jax.vmap` the batch becomes the last
-axis, along which the processor's vector units work.
+of JAX two of them in one program deadlock on machines with two cores. A program with such a call
+cannot be stored for another process either (see `physsm._programs`). Elimination written as array
+operations runs over the whole batch at once. Under `jax.vmap` the batch becomes the last axis,
+along which the processor's vector units work.
 """
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Float
@@ -26,8 +28,8 @@ def solve(A: Float[Array, "d d"], b: Float[Array, " d"]) -> Float[Array, " d"]:
 
 @solve.defjvp
 def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Derivatives need the inverse; one elimination gives it beside the solution, and all further
-    derivatives, forwards and backwards, are products with it.
+    """Derivatives need the inverse. One elimination computes it together with the solution; all
+    further derivatives, forward and reverse, are products with it.
     """
     (A, b), (dA, db) = primals, tangents
     x, inverse = solve_and_invert(A, b)
@@ -38,7 +40,7 @@ def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Arra
 def solve_and_invert(
     A: Float[Array, "d d"], b: Float[Array, " d"]
 ) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
-    """The solution, and the inverse of the matrix."""
+    """The solution of A x = b, and the inverse of A."""
     both = _eliminate(A, jnp.concatenate([b[:, None], jnp.eye(len(b), dtype=A.dtype)], axis=1))
     return both[:, 0], both[:, 1:]
 
@@ -66,9 +68,9 @@ def _eliminate(
         rows = rows[1:, 1:] - rows[1:, :1] * pivot_row[None]
     x = above.pop()[None]
     while above:
-        row, found = above.pop(), len(x)
-        known = jnp.sum(row[:found, None] * x, axis=0)
-        x = jnp.concatenate([(row[found:] - known)[None], x])
+        row, solved = above.pop(), len(x)
+        known = jnp.sum(row[:solved, None] * x, axis=0)
+        x = jnp.concatenate([(row[solved:] - known)[None], x])
     return x
 
 
@@ -86,7 +88,7 @@ def _(size: int, is_batched: list[bool], A: Array, b: Array) -> tuple[Array, boo
 def _pivot_first(rows: Float[Array, "n m *batch"]) -> Float[Array, "n m *batch"]:
     """Exchange the first row and the one with the largest entry in the first column.
 
-    Written with comparisons instead of indexing: a gather per sample is slow in a batch.
+    It compares instead of indexing, because a gather for each sample of a batch is slow.
     """
     if rows.shape[0] == 1:
         return rows
@@ -98,3 +100,19 @@ def _pivot_first(rows: Float[Array, "n m *batch"]) -> Float[Array, "n m *batch"]
     chosen = jnp.sum(jnp.where(is_pivot, rows, 0), axis=0, keepdims=True)
     exchanged = jnp.where(is_pivot, rows[:1], rows)
     return jnp.concatenate([chosen, exchanged[1:]])
+
+
+def cholesky(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Lower triangular L with L Lᵀ = A, for a symmetric and positive semidefinite A.
+
+    A pivot that rounding has made negative is taken as zero, and so is its column.
+    """
+    size = A.shape[0]
+    L = jnp.zeros((size, 0), A.dtype)
+    for j in range(size):
+        rest = A[:, j] - L @ L[j]
+        pivot = jnp.maximum(rest[j], 0)
+        scale = jnp.where(pivot > 0, 1 / jnp.sqrt(jnp.where(pivot > 0, pivot, 1)), 0)
+        column = jnp.where(np.arange(size) >= j, rest * scale, 0)
+        L = jnp.concatenate([L, column[:, None]], axis=1)
+    return L
