@@ -30,11 +30,11 @@ VARIANTS = {
     "paper": ("phy_ssm", "oscillator", {"preset": "paper", "latent": 4}),
     "per_series": ("phy_ssm", PER_SERIES, {}),
     "per_series_paper": ("phy_ssm", PER_SERIES, {"preset": "paper"}),
-    "encoder": ("phy_ssm", PER_SERIES, {"assimilate": False, "control_hold": "mean"}),
+    "encoder": ("phy_ssm", PER_SERIES, {"inference": "encoder", "control_hold": "mean"}),
     "mlp": ("phy_ssm", PER_SERIES, {"unknown_network": "mlp", "correct": True, "substeps": 2}),
     "paper_width": ("phy_ssm", PER_SERIES, {"unit": {"width": None}, "regulariser": "cosine"}),
     "bypass": ("phy_ssm", HIDDEN, {"context": 30}),
-    "bypass_s5": ("s5", HIDDEN, {"direct": True, "context": 30}),
+    "bypass_s5": ("s5", HIDDEN, {"linear_bypass": True, "context": 30}),
 }
 
 

@@ -115,7 +115,7 @@ def windows(panel: Panel, context: int, horizon: int, stride: int) -> Windows:
 
 
 def narrowed(given: Windows, sizes: Sizes) -> Windows:
-    """Windows with the same boundaries, of at most these sizes, at least `stride` time steps apart."""
+    """Windows with the same boundaries, of at most these sizes, at least `stride` apart."""
     start = np.maximum(given.start, given.boundary - sizes.context)
     stop = np.minimum(given.stop, given.boundary + sizes.horizon)
     chosen, nearest = [], {}

@@ -23,11 +23,30 @@ FAR = 100.0  # scaled: the largest distance of a state from its mean in a rollou
 class AbstractUnit(eqx.Module):
     """A transition of the latent state: what inference and rollout ask of it."""
 
-    size: eqx.AbstractVar[int]  # the number of inferred states, without lifted ones
-    extended_size: eqx.AbstractVar[int]
-    dtype: eqx.AbstractVar[jnp.dtype]  # the precision of the parameters
-    per_series: eqx.AbstractVar[tuple[int, ...]]  # unknowns with one value for each series
-    text: eqx.AbstractVar[str | None]  # the physics, for the identity of compiled programs
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """The number of inferred states, without lifted ones."""
+
+    @property
+    @abc.abstractmethod
+    def extended_size(self) -> int:
+        """The number of states, lifted ones included."""
+
+    @property
+    @abc.abstractmethod
+    def dtype(self) -> jnp.dtype:
+        """The precision of the parameters."""
+
+    @property
+    @abc.abstractmethod
+    def per_series(self) -> tuple[int, ...]:
+        """The unknowns with one value for each series."""
+
+    @property
+    @abc.abstractmethod
+    def text(self) -> str | None:
+        """The physics, for the identity of compiled programs."""
 
     @abc.abstractmethod
     def limits(self) -> tuple[Float[Array, " n"], Float[Array, " n"]]:

@@ -70,7 +70,7 @@ def measurements_of_states(states: StateScales) -> Readout:
 class AbstractEncoder(eqx.Module):
     """An encoder infers the latent at each time step from the observations up to it."""
 
-    scales: eqx.AbstractVar[Scales]
+    scales: Scales = eqx.field(static=True)
 
     @property
     @abc.abstractmethod
@@ -101,10 +101,8 @@ class AbstractEncoder(eqx.Module):
 
 class MeasuredStates(AbstractEncoder):
     """The encoder where channels measure every state: nothing is left to infer, so that it has no
-    network. A filter knows how far off the measurements may be.
+    network. The filter estimates the errors of the measurements.
     """
-
-    scales: Scales = eqx.field(static=True)
 
     @property
     def latent(self) -> int:
@@ -138,7 +136,6 @@ class SequentialEncoder(AbstractEncoder):
     stack: S5Stack
     posterior_head: Dense
     series_head: Dense | None
-    scales: Scales = eqx.field(static=True)
     readout: Readout = eqx.field(static=True)
     reads_controls: bool = eqx.field(static=True)
 

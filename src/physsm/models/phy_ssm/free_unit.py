@@ -28,28 +28,33 @@ class FreeUnit(AbstractUnit):
     network: S5Stack
     outputs: MLP
     table: TableScales = eqx.field(static=True)
-    size: int = eqx.field(static=True)
+    latent: int = eqx.field(static=True)
 
     def __init__(self, table: TableScales, config: Config, rng: Generator):
         self.table = table
-        self.size = config.latent or len(table.channels)
-        width, m = config.unit.width or self.size, len(table.controls)
-        self.inputs = Dense(self.size + m, width, rng)
+        self.latent = config.latent or len(table.channels)
+        width, m = config.unit.width or self.latent, len(table.controls)
+        self.inputs = Dense(self.latent + m, width, rng)
         self.network = make_stack(config.unit, width, config, rng)
         self.outputs = MLP(
             width + m + 1,
             config.unknown_hidden,
             1,
-            self.size,
+            self.latent,
             rng,
             activation="gelu",
             last_gain=0.1,
         )
 
     @property
+    def size(self) -> int:
+        """The size of the latent."""
+        return self.latent
+
+    @property
     def extended_size(self) -> int:
         """The size of the latent: nothing is lifted."""
-        return self.size
+        return self.latent
 
     @property
     def dtype(self) -> jnp.dtype:

@@ -39,7 +39,7 @@ _DRAWS_OF_UNKNOWNS = 32
 class AbstractInference(eqx.Module):
     """How latent states are inferred. `unit` is the network's transition; states are scaled."""
 
-    noise_size: eqx.AbstractVar[int]  # numbers that `disturb` takes for each step
+    noise_size: int = eqx.field(static=True)  # numbers that `disturb` takes for each step
 
     @abc.abstractmethod
     def start(self, unit: AbstractUnit) -> LatentState:
@@ -98,7 +98,6 @@ class EncoderInference(AbstractInference):
 
     to_state: Dense | None
     prior_head: Dense
-    noise_size: int = eqx.field(static=True)
 
     def __init__(
         self,

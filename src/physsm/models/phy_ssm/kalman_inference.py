@@ -52,7 +52,6 @@ class KalmanInference(AbstractInference):
     """
 
     noises: Noises
-    noise_size: int = eqx.field(static=True)
 
     def __init__(self, states: StateScales, per_series: int):
         self.noises, self.noise_size = Noises(states, per_series), len(states.state_scale)
