@@ -66,7 +66,7 @@ def part(request, tmp_path, monkeypatch):
     monkeypatch.setattr(physsm.metrics, "__path__", [*physsm.metrics.__path__, str(tmp_path)])
     yield PARTS[request.param]
     sys.modules.pop("physsm.metrics.largest", None)
-    vars(physsm.metrics).pop("largest", None)
+    physsm.metrics.__dict__.pop("largest", None)
 
 
 def shown(table) -> str:

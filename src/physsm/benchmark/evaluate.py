@@ -33,8 +33,9 @@ _MAX_CHANNELS = 32  # with scores of their own
 def fit_classical(
     train: Panel, validation: Panel, seed: int, horizon: int | None = None
 ) -> dict[str, AbstractFitted]:
-    """The rows that stand beside every model; `horizon` is what their choices and intervals are
-    for, by default their own.
+    """Fitted baselines, which every model is compared with.
+
+    They choose their settings and calibrate their intervals for `horizon`, by default their own.
     """
     rows = {name: find("models", name, "MODEL") for name in CLASSICAL}
     return {
@@ -46,7 +47,7 @@ def fit_classical(
 def evaluate(
     model: AbstractFitted, classical: Mapping[str, AbstractFitted], panel: Panel, sizes: Sizes
 ) -> list[Score]:
-    """One row for the model and one for each classical forecaster."""
+    """Scores of the model, then of each baseline."""
     unit = np.array(model.interface.channel_scale)
     trial = panel_trial(model.check(panel), sizes, unit)
     return score_all(beside(model, classical), trial)
@@ -55,7 +56,7 @@ def evaluate(
 def beside(
     model: AbstractFitted, classical: Mapping[str, AbstractFitted]
 ) -> dict[str, AbstractFitted]:
-    """The model first, then the classical rows; one of the same name is left out."""
+    """The model first, then the baselines except one of the same name."""
     return {model.name: model, **{k: row for k, row in classical.items() if k != model.name}}
 
 
@@ -81,5 +82,5 @@ def score(model: AbstractFitted, trial: Trial) -> Score:
 
 
 def score_all(models: Mapping[str, AbstractFitted], trial: Trial) -> list[Score]:
-    """One row for each model, by the names they are given."""
+    """Scores of each model, under the names they are given."""
     return [{**score(model, trial), "model": name} for name, model in models.items()]

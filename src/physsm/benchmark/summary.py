@@ -159,8 +159,9 @@ def _with_best(lines: list[Line], scores: Sequence[Score]) -> list[Line]:
 
     def marked(line: Line, score: Score) -> Cell | None:
         cell = line.cells[score.key]
-        is_best = cell is not None and _loss(line, score) <= best[score.key]
-        return replace(cell, is_best=True) if is_best else cell
+        if cell is None or _loss(line, score) > best[score.key]:
+            return cell
+        return replace(cell, is_best=True)
 
     return [
         replace(line, cells={**line.cells, **{s.key: marked(line, s) for s in scores}})

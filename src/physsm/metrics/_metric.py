@@ -77,7 +77,9 @@ class Metric:
 
     `unit` is None where the metric is in the scale of the errors or has no unit. `direction` says
     which values are better; a number means that values nearer to it are. `is_share` marks shares of
-    one, which people read in percent. Among the columns of one part, lower `order` comes first.
+    one, which people read in percent. `is_mean` says that the score of all windows is the mean over
+    batches of windows, weighted by their measured values. Among the columns of one part, lower
+    `order` comes first.
     """
 
     function: Callable[..., float]
@@ -86,9 +88,14 @@ class Metric:
     unit: str | None = None
     direction: Literal["lower", "higher"] | float = "lower"
     is_share: bool = False
+    is_mean: bool = True
     order: int = 1000
 
     def __post_init__(self) -> None:
+        if self.needs == "quantiles" and not self.is_mean:
+            raise ValueError(
+                "a metric of quantiles is a mean: it is computed in batches of windows"
+            )
         for column in self.columns:
             if column.part not in _PARTS[self.needs]:
                 raise ValueError(f"{column.key}: no {self.needs} in the part {column.part}")

@@ -23,6 +23,7 @@ def rmse(measured: Float[np.ndarray, "*cells"], predicted: Float[np.ndarray, "*c
 METRIC = Metric(
     function=rmse,
     needs="values",
+    is_mean=False,
     order=30,
     columns=(
         Column(key="interp_rmse", heading="interp RMSE", part="interp", shown="files"),
