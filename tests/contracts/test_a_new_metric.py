@@ -41,6 +41,7 @@ def largest(measured, *predictions, **options):
 
 METRIC = Metric(
     function=largest,
+    description="largest of all measurements",
     needs="{needs}",
     unit="furlong",
     direction="higher",
@@ -122,6 +123,7 @@ def test_the_report_shows_and_checks_it(part):
     page = render_page(check_contents(json.loads(json.dumps(contents))))
     assert f"Largest {part} (furlong)" in page
     assert "<strong>2.718</strong>" in page
+    assert f"Largest {part}: largest of all measurements; higher is better." in page
     contents["scores"][1][f"{part}_largest"] = "much"
     with pytest.raises(RunError, match=rf"scores\[1\].{part}_largest should be a number"):
         check_contents(contents)

@@ -46,6 +46,7 @@ def tracks(seed, size):
 def test_is_documented_and_has_the_name_of_its_file(name):
     function = find("metrics", name, "METRIC").function
     assert function.__doc__
+    assert find("metrics", name, "METRIC").description
     assert function.__name__ == name
     assert getattr(physsm.metrics, name) is function
     assert name in dir(physsm.metrics)

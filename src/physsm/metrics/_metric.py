@@ -75,14 +75,15 @@ class Column:
 class Metric:
     """Declaration of a metric.
 
-    `unit` is None where the metric is in the scale of the errors or has no unit. `direction` says
-    which values are better; a number means that values nearer to it are. `is_share` marks shares of
-    one, which people read in percent. `is_mean` says that the score of all windows is the mean over
-    batches of windows, weighted by their measured values. Among the columns of one part, lower
-    `order` comes first.
+    `description` explains it in the report, in a few words. `unit` is None where the metric is in
+    the scale of the errors or has no unit. `direction` says which values are better; a number means
+    that values nearer to it are. `is_share` marks shares of one, which people read in percent.
+    `is_mean` says that the score of all windows is the mean over batches of windows, weighted by
+    their measured values. Among the columns of one part, lower `order` comes first.
     """
 
     function: Callable[..., float]
+    description: str
     needs: Needs
     columns: tuple[Column, ...]
     unit: str | None = None

@@ -35,6 +35,7 @@ def acceleration_error(
 
 METRIC = Metric(
     function=acceleration_error,
+    description="mean absolute error of the acceleration",
     needs="motion",
     unit="m/s²",
     order=90,

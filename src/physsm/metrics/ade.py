@@ -25,6 +25,7 @@ def ade(
 
 METRIC = Metric(
     function=ade,
+    description="mean distance between the tracks",
     needs="positions",
     unit="m",
     order=60,

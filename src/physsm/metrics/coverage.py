@@ -26,6 +26,7 @@ def coverage(
 
 METRIC = Metric(
     function=coverage,
+    description="share of the measurements inside their interval",
     needs="interval",
     direction=NOMINAL_COVERAGE,
     is_share=True,

@@ -37,6 +37,7 @@ def crps(
 
 METRIC = Metric(
     function=crps,
+    description="continuous ranked probability score",
     needs="quantiles",
     order=40,
     columns=(Column(key="extrap_crps", heading="extrap CRPS", part="extrap", shown="benchmarks"),),

@@ -28,6 +28,7 @@ def fde(
 
 METRIC = Metric(
     function=fde,
+    description="distance at the end of the track",
     needs="positions",
     unit="m",
     order=70,

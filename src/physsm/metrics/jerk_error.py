@@ -30,6 +30,7 @@ def jerk_error(
 
 METRIC = Metric(
     function=jerk_error,
+    description="mean absolute error of the jerk",
     needs="motion",
     unit="m/s³",
     order=100,

@@ -21,6 +21,7 @@ def mae(measured: Float[np.ndarray, "*cells"], predicted: Float[np.ndarray, "*ce
 
 METRIC = Metric(
     function=mae,
+    description="mean absolute error",
     needs="values",
     order=10,
     columns=(

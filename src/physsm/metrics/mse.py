@@ -20,6 +20,7 @@ def mse(measured: Float[np.ndarray, "*cells"], predicted: Float[np.ndarray, "*ce
 
 METRIC = Metric(
     function=mse,
+    description="mean squared error",
     needs="values",
     order=20,
     columns=(

@@ -22,6 +22,7 @@ def rmse(measured: Float[np.ndarray, "*cells"], predicted: Float[np.ndarray, "*c
 
 METRIC = Metric(
     function=rmse,
+    description="root mean squared error",
     needs="values",
     is_mean=False,
     order=30,

@@ -30,6 +30,7 @@ def speed_error(
 
 METRIC = Metric(
     function=speed_error,
+    description="mean absolute error of the speed",
     needs="motion",
     unit="m/s",
     order=80,

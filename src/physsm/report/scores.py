@@ -34,13 +34,28 @@ def scores_section(contents: Contents) -> str:
     parts = [
         _finding(rows, rows[ours], scores) if ours is not None else "",
         table(columns, lines, marked=ours),
-        "<p class=note>Interp is one step ahead inside the context, extrap is past the context. "
-        "MAE and MSE are mean absolute and mean squared errors; smaller errors are better. "
-        "Coverage is the share of measurements inside their interval; it should be as large as "
-        "the heading says. The best value of each column is bold.</p>",
+        f"<p class=note>{_explanation(scores)}</p>",
     ]
     body = "\n".join(part for part in parts if part)
     return f"<section id=scores>\n<h2>Scores</h2>\n{body}\n</section>"
+
+
+def _explanation(scores: list[Score]) -> str:
+    """Sentences below the table: the parts of a window, and what each metric is."""
+    sentences = []
+    for metric in dict.fromkeys(score.metric for score in scores):
+        headings = [score.column.heading for score in scores if score.metric is metric]
+        if isinstance(metric.direction, str):
+            better = f"{metric.direction} is better"
+        else:
+            wanted = share(metric.direction) if metric.is_share else brief(metric.direction)
+            better = f"{wanted} is best"
+        sentence = f"{_capital(_listed(headings))}: {metric.description}; {better}."
+        sentences.append(escape(sentence))
+    return (
+        "Interp is one step ahead inside the context, extrap is past the context. "
+        f"{' '.join(sentences)} The best value of each column is bold."
+    )
 
 
 def _finding(rows: list[ScoreRow], ours: ScoreRow, scores: list[Score]) -> str:
