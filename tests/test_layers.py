@@ -16,9 +16,9 @@ ALLOWED = {
     "training": {"nn"},
     "models": {"physics", "nn", "data", "training"},
     "datasets": {"data"},
-    "report": set(),
+    "report": {"metrics"},
     "benchmark": {"physics", "data", "metrics", "training", "models", "datasets"},
-    "cli": {"physics", "data", "datasets", "training", "models", "benchmark", "report"},
+    "cli": {"physics", "data", "metrics", "datasets", "training", "models", "benchmark", "report"},
 }
 SHARED = {
     "_arguments",

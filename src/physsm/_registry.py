@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pkgutil
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from physsm._errors import ConfigError, did_you_mean
@@ -12,9 +11,8 @@ from physsm._errors import ConfigError, did_you_mean
 
 def names_in(package: str) -> list[str]:
     """The public modules of a package of physsm, such as `models`, in alphabetical order."""
-    folder = Path(__file__).parent / package
-    found = pkgutil.iter_modules([str(folder)])
-    return sorted(module.name for module in found if not module.name.startswith("_"))
+    modules = pkgutil.iter_modules(import_module(f"physsm.{package}").__path__)
+    return sorted(module.name for module in modules if not module.name.startswith("_"))
 
 
 def find(package: str, name: str, attribute: str) -> Any:

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from physsm._values import Panel, Series
-from physsm.benchmark import evaluate
+from physsm.benchmark import predictions
 from physsm.benchmark.evaluate import fit_classical, score
 from physsm.benchmark.story import fingerprint, make_story, plain
 from physsm.benchmark.trial import panel_trial
@@ -56,7 +56,7 @@ def test_a_path_is_also_scored_on_the_window_that_it_has_seen(monkeypatch):
     np.testing.assert_allclose(found["window_mae"], np.abs(error).mean(), rtol=1e-6)
     np.testing.assert_allclose(found["window_mse"], (error**2).mean(), rtol=1e-6)
     assert found["interp_windows"] == len(trial.history) == 4
-    monkeypatch.setattr(evaluate, "_ROWS_READ_AGAIN", 20)  # of ten rows a window
+    monkeypatch.setattr(predictions, "_MAX_REREAD_STEPS", 20)  # of ten steps a window
     few = score(model, trial)
     assert few["interp_windows"] == 2
     ends = trial.history.select([0, 3])

@@ -1,11 +1,10 @@
-"""What every metric must do; a new file in `metrics` is picked up by itself.
+"""Contract of every metric; a new file in `metrics` is tested without another change.
 
-Every metric is asked the same: how far from the best possible score is a forecast of tracks, of
-which a track metric sees positions and the others see cells?
+All metrics are tested on forecasts of tracks, by the distance of a score from the best one. Metrics
+of positions see them as positions, the others as values.
 """
 
 import math
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,13 +12,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import physsm.metrics
 from physsm._registry import find, names_in
-from physsm.metrics._kinds import Kind
+from physsm.metrics._metric import every_score
 
 pytestmark = pytest.mark.parametrize("name", names_in("metrics"))
-
-# The root of a mean is no mean: its squares are.
-POWER_THAT_IS_A_MEAN = {"rmse": 2}
 
 sizes = st.tuples(st.integers(2, 6), st.integers(4, 8))
 seeds = st.integers(0, 2**32 - 1)
@@ -28,27 +25,42 @@ seeds = st.integers(0, 2**32 - 1)
 def distance_from_best(name, measured, predicted):
     """0 for the best score; a forecast of one number is also an interval and a distribution."""
     metric = find("metrics", name, "METRIC")
-    kind = find("metrics", name, "KIND")
-    if kind == "motion":
-        score = metric(measured, predicted, gap=0.1)
-    elif kind == "interval":
-        score = metric(measured, predicted, predicted)
-    elif kind == "distribution":
+    if metric.needs == "motion":
+        score = metric.function(measured, predicted, gap=0.1)
+    elif metric.needs == "interval":
+        score = metric.function(measured, predicted, predicted)
+    elif metric.needs == "quantiles":
         levels = np.array([0.25, 0.5, 0.75])
-        score = metric(measured, np.stack([predicted] * 3), levels)
+        score = metric.function(measured, np.stack([predicted] * 3), levels)
     else:
-        score = metric(measured, predicted)
+        score = metric.function(measured, predicted)
     assert type(score) is float
-    return 1 - score if kind == "interval" else score
+    # An interval of one number has no width: it includes what is right and nothing else.
+    return 1 - score if metric.is_share or metric.direction == "higher" else score
 
 
 def tracks(seed, size):
     return np.random.default_rng(seed).normal(0.0, 10.0, (*size, 2))
 
 
-def test_is_documented_and_of_a_known_kind(name):
-    assert find("metrics", name, "METRIC").__doc__
-    assert find("metrics", name, "KIND") in get_args(Kind)
+def test_is_documented_and_has_the_name_of_its_file(name):
+    function = find("metrics", name, "METRIC").function
+    assert function.__doc__
+    assert find("metrics", name, "METRIC").description
+    assert function.__name__ == name
+    assert getattr(physsm.metrics, name) is function
+    assert name in dir(physsm.metrics)
+
+
+def test_fills_columns_of_its_own(name):
+    columns = find("metrics", name, "METRIC").columns
+    others = [score.column for score in every_score() if score.column not in columns]
+    assert columns
+    for column in columns:
+        assert column.key.isidentifier()
+        assert column.heading
+        assert column.key not in {other.key for other in others}
+        assert column.heading not in {other.heading for other in others}
 
 
 @given(seeds, sizes)
@@ -61,7 +73,7 @@ def test_perfection_is_best(name, seed, size):
 
 
 @given(seeds, sizes, st.floats(0, 1), st.sampled_from([0.0, 1e6, np.inf, np.nan]))
-def test_what_was_not_measured_does_not_count(name, seed, size, share, elsewhere):
+def test_values_that_were_not_measured_do_not_count(name, seed, size, share, elsewhere):
     rng = np.random.default_rng(seed)
     values = tracks(seed, size)
     seen = rng.random(values.shape) < share
@@ -101,15 +113,16 @@ def test_order_of_windows_does_not_matter(name, seed, size, random):
 
 @given(seeds, st.integers(2, 8), st.integers(0, 8), arrays(bool, 10))
 def test_batches_weighted_by_their_measured_windows_give_the_whole(name, seed, cut, right, seen):
+    if not find("metrics", name, "METRIC").is_mean:
+        pytest.skip("the metric is not a mean")
     assume(seen.any())
     measured, predicted = tracks(seed, (10, 5)), tracks(seed + 1, (10, 5))
     predicted[:right] = measured[:right]
     measured[~seen] = np.nan
-    power = POWER_THAT_IS_A_MEAN.get(name, 1)
     total = sum(
-        seen[batch].sum() * distance_from_best(name, measured[batch], predicted[batch]) ** power
+        seen[batch].sum() * distance_from_best(name, measured[batch], predicted[batch])
         for batch in (slice(0, cut), slice(cut, None))
         if seen[batch].any()
     )
-    whole = distance_from_best(name, measured, predicted) ** power
+    whole = distance_from_best(name, measured, predicted)
     np.testing.assert_allclose(total / seen.sum(), whole, rtol=1e-12, atol=1e-15)

@@ -11,7 +11,7 @@ from physsm import ConfigError
 from physsm.metrics import acceleration_error, ade, fde, jerk_error, speed_error
 
 GAP = 0.1
-EVERY_MOTION = [speed_error.METRIC, acceleration_error.METRIC, jerk_error.METRIC]
+EVERY_MOTION = [speed_error, acceleration_error, jerk_error]
 TIMES = GAP * np.arange(30)
 
 
@@ -23,8 +23,8 @@ def along(distance, angle=0.6):
 def test_displacements_are_euclidean():
     measured = np.zeros((1, 2, 2))
     predicted = np.array([[[3.0, 4.0], [5.0, 12.0]]])
-    assert ade.METRIC(measured, predicted) == (5 + 13) / 2
-    assert fde.METRIC(measured, predicted) == 13
+    assert ade(measured, predicted) == (5 + 13) / 2
+    assert fde(measured, predicted) == 13
 
 
 def test_ade_weighs_windows_the_same_whatever_was_measured_of_them():
@@ -33,7 +33,7 @@ def test_ade_weighs_windows_the_same_whatever_was_measured_of_them():
     predicted = np.zeros((2, 4, 2))
     predicted[0, :, 0] = [1.0, 2.0, 3.0, 4.0]
     predicted[1, :, 1] = [7.0, 100.0, 100.0, 100.0]
-    assert ade.METRIC(measured, predicted) == (2.5 + 7) / 2
+    assert ade(measured, predicted) == (2.5 + 7) / 2
 
 
 def test_fde_is_at_the_last_valid_point_of_each_window():
@@ -42,7 +42,7 @@ def test_fde_is_at_the_last_valid_point_of_each_window():
     measured[2] = np.nan
     predicted = np.zeros((3, 4, 2))
     predicted[:, :, 0] = [[1.0, 2.0, 3.0, 4.0]]
-    assert fde.METRIC(measured, predicted) == (4 + 2) / 2
+    assert fde(measured, predicted) == (4 + 2) / 2
 
 
 @given(st.floats(0, 20), st.floats(0, 3), st.floats(0, 20), st.floats(0, 3), st.integers(1, 7))
@@ -53,25 +53,23 @@ def test_constant_accelerations(speed, acceleration, other_speed, other, smooth)
     middles = (TIMES[:-smooth] + TIMES[smooth:]) / 2
     expected = np.abs((other_speed - speed) + (other - acceleration) * middles).mean()
     options = {"gap": GAP, "smooth": smooth}
+    np.testing.assert_allclose(speed_error(measured, predicted, **options), expected, atol=1e-9)
     np.testing.assert_allclose(
-        speed_error.METRIC(measured, predicted, **options), expected, atol=1e-9
-    )
-    np.testing.assert_allclose(
-        acceleration_error.METRIC(measured, predicted, **options),
+        acceleration_error(measured, predicted, **options),
         abs(other - acceleration),
         atol=1e-8,
     )
-    np.testing.assert_allclose(jerk_error.METRIC(measured, predicted, **options), 0, atol=1e-6)
+    np.testing.assert_allclose(jerk_error(measured, predicted, **options), 0, atol=1e-6)
 
 
 def test_jerk_of_a_cubic():
     jerk = 1.8
     measured = along(3 * TIMES + jerk * TIMES**3 / 6)
     predicted = along(3 * TIMES)
-    np.testing.assert_allclose(jerk_error.METRIC(measured, predicted, gap=GAP), jerk, rtol=1e-8)
+    np.testing.assert_allclose(jerk_error(measured, predicted, gap=GAP), jerk, rtol=1e-8)
     # (v[i+1] - v[i]) / h is the acceleration at the point between, exactly, for a cubic.
     np.testing.assert_allclose(
-        acceleration_error.METRIC(measured, predicted, gap=GAP),
+        acceleration_error(measured, predicted, gap=GAP),
         (jerk * TIMES[1:-1]).mean(),
         rtol=1e-9,
     )
@@ -82,8 +80,8 @@ def test_a_turn_at_constant_speed_has_no_acceleration_along_the_track():
     circle = 20 * np.stack([np.cos(angle), np.sin(angle)], axis=-1)[None]
     resting = np.zeros_like(circle)
     chord = 2 * 20 * np.sin(0.3 * GAP / 2)
-    np.testing.assert_allclose(speed_error.METRIC(circle, resting, gap=GAP), chord / GAP)
-    assert acceleration_error.METRIC(circle, resting, gap=GAP) < 1e-10
+    np.testing.assert_allclose(speed_error(circle, resting, gap=GAP), chord / GAP)
+    assert acceleration_error(circle, resting, gap=GAP) < 1e-10
 
 
 @pytest.mark.parametrize(("number", "metric"), list(enumerate(EVERY_MOTION, start=1)))
@@ -106,7 +104,7 @@ def test_motion_weighs_windows_the_same_whatever_was_measured_of_them():
     measured = np.concatenate([along(1.0 * TIMES), along(2.0 * TIMES)])
     measured[1, 5:] = np.nan
     resting = np.zeros_like(measured)
-    np.testing.assert_allclose(speed_error.METRIC(measured, resting, gap=GAP), (1 + 2) / 2)
+    np.testing.assert_allclose(speed_error(measured, resting, gap=GAP), (1 + 2) / 2)
 
 
 def test_smoothing_undoes_linear_interpolation_between_keyframes():
@@ -121,13 +119,13 @@ def test_smoothing_undoes_linear_interpolation_between_keyframes():
     at_jumps = inner * (every - 1) * acceleration  # each holds what all steps around it lack
     elsewhere = (len(steps) - 2 - inner) * acceleration
     np.testing.assert_allclose(
-        acceleration_error.METRIC(measured, perfect, gap=GAP),
+        acceleration_error(measured, perfect, gap=GAP),
         (at_jumps + elsewhere) / (len(steps) - 2),
     )
-    assert jerk_error.METRIC(measured, perfect, gap=GAP) > 10
+    assert jerk_error(measured, perfect, gap=GAP) > 10
     # Before the first and after the last jump there is nothing to spread.
     inner_part = slice(every - 2, -(every - 2))
-    for metric in (acceleration_error.METRIC, jerk_error.METRIC):
+    for metric in (acceleration_error, jerk_error):
         smoothed = metric(measured[:, inner_part], perfect[:, inner_part], gap=GAP, smooth=every)
         np.testing.assert_allclose(smoothed, 0, atol=1e-9)
 

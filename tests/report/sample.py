@@ -10,7 +10,7 @@ from physsm.report.contents import (
     CurvePoint,
     Example,
     Number,
-    Score,
+    ScoreRow,
     UnknownValue,
 )
 
@@ -100,7 +100,7 @@ def _unknown(
     }
 
 
-def _score(model: str, *scores: float | None) -> Score:
+def _score(model: str, *scores: float | None) -> ScoreRow:
     interp_mae, interp_mse, extrap_mae, extrap_mse, coverage = scores
     return {
         "model": model,

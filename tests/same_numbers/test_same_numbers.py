@@ -54,8 +54,11 @@ def mixtures(rows=80, series=6, seed=0) -> Panel:
 
 def panels(case: str) -> tuple[Panel, Panel, Panel, np.ndarray]:
     if case.startswith("bypass"):
-        return mixtures(), mixtures(series=3, seed=1), mixtures(series=3, seed=2), np.array(
-            [40, 5, 20]
+        return (
+            mixtures(),
+            mixtures(series=3, seed=1),
+            mixtures(series=3, seed=2),
+            np.array([40, 5, 20]),
         )
     return (
         toy_panel(1, (40, 34, 40, 28, 37, 40)),
@@ -101,9 +104,7 @@ def results(case: str) -> dict[str, np.ndarray]:
         one = history[0]
         for t, x, u in zip(one.times, one.values, one.controls, strict=True):
             stream = fitted.update(stream, t, x, u)
-        streamed = fitted.forecast_stream(
-            stream, times=query.times[0], controls=query.controls[0]
-        )
+        streamed = fitted.forecast_stream(stream, times=query.times[0], controls=query.controls[0])
         found |= {"stream": streamed.mean, "stream_upper": streamed.upper}
     return {key: np.asarray(value, float) for key, value in found.items()}
 

@@ -1,11 +1,11 @@
-"""Summaries as Markdown and LaTeX."""
+"""Summaries of benchmarks as Markdown and LaTeX."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 
-from physsm.benchmark.summary import Line, Sheet, cell_text, heading
+from physsm.benchmark.summary import Line, Sheet, cell_text, headings
 
 
 def to_markdown(sheets: Sequence[Sheet]) -> str:
@@ -19,31 +19,31 @@ def to_latex(sheets: Sequence[Sheet]) -> str:
 
 
 def title(sheet: Sheet) -> str:
-    """What a sheet is about, in a few words."""
+    """Title of a sheet: data set, protocol, number of test windows and budget."""
     windows = "window" if sheet.test_windows == 1 else "windows"
     budget = "" if sheet.budget == "cpu" else f", budget {sheet.budget}"
     return f"{sheet.dataset}, {sheet.protocol} ({sheet.test_windows:,} test {windows}{budget})"
 
 
 def explanation(sheet: Sheet) -> str:
-    """The unit of the errors, and what a reader must know."""
+    """Sentences below a title: the scale of the errors, seeds, published values and notes."""
     seeds = max(line.seeds for line in sheet.lines)
-    spread = ""
+    remarks = ""
     if seeds > 1:
         is_single = any(line.seeds == 1 for line in sheet.lines)
-        others = "; rows without ± are one run" if is_single else ""
-        spread = f" Mean ± standard deviation of {seeds} seeds{others}."
+        others = "; models without ± have one seed" if is_single else ""
+        remarks = f" Mean ± standard deviation of {seeds} seeds{others}."
     if any(
         cell and cell.published is not None for line in sheet.lines for cell in line.cells.values()
     ):
-        spread += " In brackets: as published."
+        remarks += " Published values are in brackets."
     if sheet.interp_windows < sheet.test_windows:
-        spread += (
-            " One row ahead (interp), models that follow one path (those with a window score) are "
-            f"scored on {sheet.interp_windows} of the windows."
+        remarks += (
+            " One step ahead (interp), models that encode a window as a whole (those with a window "
+            f"score) are scored on {sheet.interp_windows} of the windows."
         )
     notes = "".join(f" {note}" for note in sheet.notes)
-    return f"Errors are in units of {sheet.unit_of_errors}.{spread}{notes}"
+    return f"Errors are in units of {sheet.unit_of_errors}.{remarks}{notes}"
 
 
 def _cells(sheet: Sheet, line: Line, bold: Callable[[str], str]) -> list[str]:
@@ -56,7 +56,7 @@ def _cells(sheet: Sheet, line: Line, bold: Callable[[str], str]) -> list[str]:
 
 
 def _markdown_sheet(sheet: Sheet) -> str:
-    heads = ["model", *(heading(name) for name in sheet.columns)]
+    heads = ["model", *headings(sheet)]
     rows = [
         [f"`{line.label}`", *_cells(sheet, line, lambda text: f"**{text}**")]
         for line in sheet.lines
@@ -72,7 +72,7 @@ def _markdown_sheet(sheet: Sheet) -> str:
 
 
 def _latex_sheet(sheet: Sheet) -> str:
-    heads = ["model", *(heading(name) for name in sheet.columns)]
+    heads = ["model", *headings(sheet)]
     rows = [
         [line.label, *_cells(sheet, line, lambda text: f"\\textbf{{{text}}}")]
         for line in sheet.lines

@@ -14,7 +14,7 @@ from typing import Any
 from physsm._errors import RunError
 from physsm._whole_files import try_lock
 from physsm.benchmark.experiment import BUDGETS, Experiment, Unit
-from physsm.benchmark.summary import SCORES
+from physsm.metrics._metric import every_score
 from physsm.training.checkpoint import make_folder, read_json, write_json
 
 KEYS = (  # of every result
@@ -123,7 +123,7 @@ def _is_result(content: Any) -> bool:
         and isinstance(seconds, dict)
         and _is_number(seconds.get("fit"))
         and isinstance(metrics, dict)
-        and all(_is_number(metrics.get(name)) for name in SCORES)
+        and all(_is_number(metrics.get(score.key)) for score in every_score())
     )
 
 

@@ -1,4 +1,4 @@
-"""Results of many units as one table: means over seeds, with their spread."""
+"""Summaries of results: means over seeds with their standard deviations, as tables."""
 
 from __future__ import annotations
 
@@ -8,49 +8,15 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
-# The columns of a table, as far as results have them; of all but the coverage, less is better.
-_POINTS = (
-    "interp_mae",
-    "interp_mse",
-    "window_mae",
-    "window_mse",
-    "extrap_mae",
-    "extrap_mae_median",
-    "extrap_mse",
-    "extrap_crps",
-    "coverage",
-)
-_DEBIASED = ("extrap_mae_debiased", "extrap_mse_debiased")
-_TRACKS = ("in_ade", "in_fde", "in_speed", "in_acceleration", "in_jerk", "out_ade", "out_fde")
-SCORES = (*_POINTS, *_DEBIASED, *_TRACKS)
-_HEADINGS = {
-    "interp_mae": "interp MAE",
-    "interp_mse": "interp MSE",
-    "window_mae": "window MAE",
-    "window_mse": "window MSE",
-    "extrap_mae": "extrap MAE",
-    "extrap_mae_median": "its median",
-    "extrap_mse": "extrap MSE",
-    "extrap_crps": "extrap CRPS",
-    "coverage": "in 90 %",
-    "extrap_mae_debiased": "debiased MAE",
-    "extrap_mse_debiased": "debiased MSE",
-    "in_ade": "ADE 0-5 s (m)",
-    "in_fde": "FDE 0-5 s (m)",
-    "in_speed": "speed (m/s)",
-    "in_acceleration": "accel. (m/s²)",
-    "in_jerk": "jerk (m/s³)",
-    "out_ade": "ADE 5-6 s (m)",
-    "out_fde": "FDE 5-6 s (m)",
-    "seconds": "fit (s)",
-}
-WANTED_COVERAGE = 0.9
+from physsm.metrics._metric import Score, every_score, ranking_score, shown_scores
+
+SECONDS = "seconds"  # the column of fit times, after those of the scores
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The mean of a score over seeds, its standard deviation (None for one seed), whether it is the
-    best of its column, and what was published of it, if something was.
+    """Mean of a score over seeds, its standard deviation (None for one seed), whether it is best in
+    its column, and the published value, if there is one.
     """
 
     mean: float
@@ -61,7 +27,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """One model: its name, how many seeds, and its scores by name."""
+    """One model: its label, its number of seeds, and its scores by key."""
 
     label: str
     seeds: int
@@ -71,9 +37,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Sheet:
-    """All models on one data set under one protocol, best extrapolation first.
+    """All models on one data set under one protocol, best first.
 
-    One step ahead, models that read a window for each row may be scored on fewer windows.
+    Models that reread a window for each step may be scored one step ahead on fewer windows.
     """
 
     dataset: str
@@ -87,14 +53,14 @@ class Sheet:
     lines: tuple[Line, ...]
 
 
-Published = Mapping[str, Mapping[str, Mapping[str, float]]]  # by column, row and score
+Published = Mapping[str, Mapping[str, Mapping[str, float]]]  # by data set, model and score
 
 
 def summarise(
     results: Sequence[Mapping[str, Any]], published: Published | None = None
 ) -> list[Sheet]:
-    """One sheet for each data set, protocol and budget; strict protocols come first. Beside a score
-    stands what was published of it.
+    """One sheet for each data set, protocol and budget; the protocol `paper` comes last. A score is
+    followed by its published value.
     """
     groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for result in results:
@@ -105,13 +71,14 @@ def summarise(
     return [_sheet(key, groups[key], known.get(f"{key[0]}:{key[1]}", {})) for key in ordered]
 
 
-def heading(column: str) -> str:
-    """What a column is called in a table."""
-    return _HEADINGS[column]
+def headings(sheet: Sheet) -> list[str]:
+    """The heading of each column of a sheet."""
+    known = {score.key: score.heading for score in every_score()}
+    return [{**known, SECONDS: "fit (s)"}[key] for key in sheet.columns]
 
 
 def number(value: float) -> str:
-    """Three or four figures, as a table shows them."""
+    """A number with three or four figures."""
     return format(value, _figures(value)) if math.isfinite(value) else "–"
 
 
@@ -122,13 +89,13 @@ def _figures(value: float) -> str:
 
 
 def cell_text(cell: Cell | None) -> str:
-    """The mean with its spread, in the figures of the mean."""
+    """The mean with its standard deviation, in the figures of the mean."""
     if cell is None:
         return "–"
-    said = "" if cell.published is None else f" [{number(cell.published)}]"
+    published = "" if cell.published is None else f" [{number(cell.published)}]"
     if cell.spread is None or not math.isfinite(cell.mean):
-        return f"{number(cell.mean)}{said}"
-    return f"{number(cell.mean)} ± {format(cell.spread, _figures(cell.mean))}{said}"
+        return f"{number(cell.mean)}{published}"
+    return f"{number(cell.mean)} ± {format(cell.spread, _figures(cell.mean))}{published}"
 
 
 def _sheet(
@@ -136,23 +103,27 @@ def _sheet(
     results: list[Mapping[str, Any]],
     published: Mapping[str, Mapping[str, float]],
 ) -> Sheet:
-    scores = [result["metrics"] for result in results]
-    columns = tuple(name for name in SCORES if any(score.get(name) is not None for score in scores))
+    metrics = [result["metrics"] for result in results]
+    known = {key for values in metrics for key, value in values.items() if value is not None}
+    scores = shown_scores("benchmarks", known)
+    columns = [score.key for score in scores]
     labels = dict.fromkeys(result["label"] for result in results)
     lines = [
         _line(label, [r for r in results if r["label"] == label], columns, published.get(label, {}))
         for label in labels
     ]
-    lines.sort(key=_by_extrapolation)
+    ranking = ranking_score(columns)
+    if ranking is not None:
+        lines.sort(key=lambda line: _loss(line, ranking))
     first = results[0]
     return Sheet(
         *key,
         test_windows=first["test_windows"],
-        interp_windows=min(score.get("interp_windows", first["test_windows"]) for score in scores),
+        interp_windows=min(m.get("interp_windows", first["test_windows"]) for m in metrics),
         unit_of_errors=first["unit_of_errors"],
         notes=tuple(first["notes"]),
-        columns=(*columns, "seconds"),
-        lines=tuple(_with_best(lines, columns)),
+        columns=(*columns, SECONDS),
+        lines=tuple(_with_best(lines, scores)),
     )
 
 
@@ -166,8 +137,8 @@ def _line(
         name: _cell([r["metrics"].get(name) for r in results], published.get(name))
         for name in columns
     }
-    cells["seconds"] = _cell([r["seconds"]["fit"] for r in results])
-    return Line(label, len(results), results[0]["ablation"], cells)
+    cells[SECONDS] = _cell([r["seconds"]["fit"] for r in results])
+    return Line(label=label, seeds=len(results), ablation=results[0]["ablation"], cells=cells)
 
 
 def _cell(values: list[float | None], published: float | None = None) -> Cell | None:
@@ -177,33 +148,22 @@ def _cell(values: list[float | None], published: float | None = None) -> Cell | 
     return Cell(fmean(known), stdev(known) if len(known) > 1 else None, published=published)
 
 
-def _by_extrapolation(line: Line) -> float:
-    cell = line.cells.get("in_ade") or line.cells.get("extrap_mae")
-    return math.inf if cell is None else cell.mean
+def _loss(line: Line, score: Score) -> float:
+    cell = line.cells[score.key]
+    return math.inf if cell is None else score.loss(cell.mean)
 
 
-def _with_best(lines: list[Line], columns: Sequence[str]) -> list[Line]:
-    """The lines with the best cell of each column marked."""
-    best = {}
-    for name in columns:
-        known = [cell for line in lines if (cell := line.cells[name]) is not None]
-        best[name] = min((_badness(name, cell.mean) for cell in known), default=math.inf)
+def _with_best(lines: list[Line], scores: Sequence[Score]) -> list[Line]:
+    """The lines with the best cell of each score marked."""
+    best = {score.key: min(_loss(line, score) for line in lines) for score in scores}
 
-    def marked(name: str, cell: Cell | None) -> Cell | None:
-        if cell is None or name not in best or _badness(name, cell.mean) > best[name]:
+    def marked(line: Line, score: Score) -> Cell | None:
+        cell = line.cells[score.key]
+        if cell is None or _loss(line, score) > best[score.key]:
             return cell
         return replace(cell, is_best=True)
 
     return [
-        Line(
-            line.label,
-            line.seeds,
-            line.ablation,
-            {name: marked(name, cell) for name, cell in line.cells.items()},
-        )
+        replace(line, cells={**line.cells, **{s.key: marked(line, s) for s in scores}})
         for line in lines
     ]
-
-
-def _badness(name: str, value: float) -> float:
-    return abs(value - WANTED_COVERAGE) if name == "coverage" else value

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from physsm.benchmark.summary import Sheet, cell_text, heading
+from physsm.benchmark.summary import Sheet, cell_text, headings
 
 
 def grid_of(sheet: Sheet) -> Table:
     """One line per model, best first; the best of each column is bold."""
     grid = Table(box=None, header_style="bold")
     grid.add_column("model", no_wrap=True)
-    for name in sheet.columns:
-        grid.add_column(heading(name), justify="right", no_wrap=True)
+    for heading in headings(sheet):
+        grid.add_column(heading, justify="right", no_wrap=True)
     for line in sheet.lines:
         cells = []
         for name in sheet.columns:

@@ -26,6 +26,7 @@ def demo(
     from physsm.benchmark.demo import run_demo
     from physsm.cli.progress import training_bar
     from physsm.cli.tables import score_table, unknown_table
+    from physsm.metrics._metric import shown_scores
     from physsm.report.page import write_page
     from physsm.report.physics import interval_note
     from physsm.training.checkpoint import make_folder, write_json
@@ -41,7 +42,8 @@ def demo(
     write_page(result.story, page)  # type: ignore[arg-type]
     seconds = time.perf_counter() - began
     if json:
-        keys = ("model", "interp_mae", "interp_mse", "extrap_mae", "extrap_mse")
+        scores = shown_scores("everywhere", set(result.rows[0]))
+        keys = ("model", *(score.key for score in scores))
         show_json(
             {
                 "rows": [{key: row[key] for key in keys} for row in result.rows],

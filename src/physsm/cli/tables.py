@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from rich.table import Table
 
-_SCORES = ("interp_mae", "interp_mse", "extrap_mae", "extrap_mse")
-_SOME = {  # scores that only some data sets have, and their headings
-    "extrap_mae_debiased": "debiased mae",
-    "in_ade": "ADE",
-    "in_fde": "FDE",
-    "out_ade": "late ADE",
-    "out_fde": "late FDE",
-}
+from physsm.metrics._metric import Score, ranking_score, shown_scores
 
 
 def score_table(rows: Sequence[dict[str, Any]]) -> Table:
-    """One line per model, best first; the best of each column is bold."""
+    """One line per model, best first; the best value of each score is bold."""
+    keys = {key for row in rows for key in row}
+    scores = shown_scores("everywhere", keys)
     table = Table(box=None, header_style="bold")
     table.add_column("model", no_wrap=True)
-    shown = [*_SCORES, *(name for name in _SOME if any(name in row for row in rows))]
-    headings = [_SOME.get(name, name.replace("_", " ")) for name in shown]
-    for heading in (*headings, "in 90%"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    best = {
-        name: min((r[name] for r in rows if r.get(name) is not None), default=None)
-        for name in shown
-    }
-    for row in sorted(rows, key=lambda row: (row["extrap_mae"] is None, row["extrap_mae"])):
-        cells = [_cell(row.get(name), row.get(name) == best[name]) for name in shown]
-        cover = row.get("coverage")
-        table.add_row(row["model"], *cells, "" if cover is None else f"{cover:.0%}")
+    for score in scores:
+        table.add_column(score.heading, justify="right", no_wrap=True)
+    best = {score.key: min(_loss(row, score) for row in rows) for score in scores}
+    ranking = ranking_score(keys)
+    ranked = rows if ranking is None else sorted(rows, key=lambda row: _loss(row, ranking))
+    for row in ranked:
+        cells = [_cell(row, score, _loss(row, score) == best[score.key]) for score in scores]
+        table.add_row(row["model"], *cells)
     return table
 
 
+def _loss(row: dict[str, Any], score: Score) -> float:
+    value = row.get(score.key)
+    return math.inf if value is None else score.loss(value)
+
+
+def _cell(row: dict[str, Any], score: Score, is_best: bool) -> str:
+    value = row.get(score.key)
+    if value is None:
+        return "–"
+    text = f"{value:.1e}" if 0 < abs(value) < 0.001 else f"{value:.4f}"
+    text = f"{value:.0%}" if score.metric.is_share else text
+    return f"[bold]{text}[/bold]" if is_best else text
+
+
 def unknown_table(rows: Sequence[dict[str, Any]]) -> Table:
-    """One line per unknown: what was found, and the truth where it is known."""
+    """One line per unknown: its learned value, and the true one where a simulation knows it."""
     has_truth = any(row.get("true") is not None for row in rows)
     table = Table(box=None, header_style="bold")
     table.add_column("unknown", no_wrap=True)
@@ -53,10 +59,3 @@ def unknown_table(rows: Sequence[dict[str, Any]]) -> Table:
             cells += ["" if true is None else f"{true:.4g}", error]
         table.add_row(row["name"], *cells)
     return table
-
-
-def _cell(value: float | None, is_best: bool) -> str:
-    if value is None:
-        return "–"
-    text = f"{value:.1e}" if 0 < abs(value) < 0.001 else f"{value:.4f}"
-    return f"[bold]{text}[/bold]" if is_best else text

@@ -1,4 +1,4 @@
-"""Means over what was measured: NaN, and no warning, where nothing was."""
+"""Means over measured values: NaN without a warning where there is none."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from jaxtyping import Bool, Float
 
 
 def mean_over_samples(samples: Float[np.ndarray, " samples"]) -> float:
-    """The plain mean; NaN if there is no sample."""
+    """Mean of the samples; NaN if there is none."""
     return float(samples.mean()) if samples.size else float("nan")
 
 
 def mean_over_windows(
     errors: Float[np.ndarray, "windows steps"], valid: Bool[np.ndarray, "windows steps"]
 ) -> float:
-    """The mean over windows of each window's mean over its valid steps.
+    """Mean over windows of each window's mean over its valid steps.
 
-    A window counts as much as any other, however many of its steps are valid; one without a valid
-    step does not count. `errors` may be anything, NaN too, where they are not valid.
+    All windows have the same weight, however many of their steps are valid; a window without a
+    valid step does not count. Errors at steps that are not valid are ignored, NaN too.
     """
     number = valid.sum(axis=1)
     total = np.where(valid, errors, 0).sum(axis=1)

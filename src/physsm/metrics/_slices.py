@@ -1,4 +1,4 @@
-"""A point metric for each channel and for parts of the horizon."""
+"""A metric of values by channel and by lead time."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float
 
-PointMetric = Callable[[np.ndarray, np.ndarray], float]
+ValueMetric = Callable[[np.ndarray, np.ndarray], float]
 
 
 def by_channel(
-    metric: PointMetric,
+    metric: ValueMetric,
     measured: Float[np.ndarray, "windows steps channels"],
     predicted: Float[np.ndarray, "windows steps channels"],
 ) -> list[float]:
-    """The metric of each channel over all windows and steps, in the order of the channels."""
+    """Metric of each channel over all windows and steps, in the order of the channels."""
     channels = range(measured.shape[-1])
     return [metric(measured[..., c], predicted[..., c]) for c in channels]
 
 
 def by_horizon(
-    metric: PointMetric,
+    metric: ValueMetric,
     measured: Float[np.ndarray, "windows steps channels"],
     predicted: Float[np.ndarray, "windows steps channels"],
     parts: int = 10,
 ) -> list[tuple[tuple[int, int], float]]:
-    """The metric of consecutive parts of the steps: pairs of (first, one past the last) and value.
+    """Metric of consecutive parts of the horizon: pairs of (first step, one past the last), value.
 
-    There are `parts` of them, or as many as steps where those are fewer; their lengths differ by
-    at most one step.
+    The horizon has `parts` parts, or one for each step where there are fewer steps. Their lengths
+    differ by at most one step.
     """
     steps = measured.shape[1]
     number = min(parts, steps)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from physsm.metrics._kinds import Kind
-from physsm.metrics._kinematics import motion_error
+from physsm.metrics._kinematics import motion_columns, motion_error
+from physsm.metrics._metric import Metric
 
 
 def acceleration_error(
@@ -16,9 +16,9 @@ def acceleration_error(
     gap: float,
     smooth: int = 1,
 ) -> float:
-    """The mean of |a of predicted - a of measured| in m/s^2; NaN if nothing can be compared.
+    """Mean absolute error of the acceleration along the track, in m/s^2; NaN without a valid value.
 
-    With positions p in m and the `gap` h in s, v[i] = |p[i+1] - p[i]| / h and
+    With positions p in m and the time step `gap` h in s, v[i] = |p[i+1] - p[i]| / h and
     a[i] = (v[i+1] - v[i]) / h, where all three points were measured. The mean is over the valid a
     of a window, then over windows, as in `ade`.
 
@@ -33,5 +33,11 @@ def acceleration_error(
     return motion_error(measured, predicted, differences=1, gap=gap, smooth=smooth)
 
 
-METRIC = acceleration_error
-KIND: Kind = "motion"
+METRIC = Metric(
+    function=acceleration_error,
+    description="mean absolute error of the acceleration",
+    needs="motion",
+    unit="m/s²",
+    order=90,
+    columns=motion_columns("acceleration"),
+)

@@ -5,24 +5,33 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from physsm.metrics._kinds import Kind
 from physsm.metrics._means import mean_over_samples
+from physsm.metrics._metric import NOMINAL_COVERAGE, Column, Metric
 
 
-def interval_coverage(
+def coverage(
     measured: Float[np.ndarray, "*cells"],
     lower: Float[np.ndarray, "*cells"],
     upper: Float[np.ndarray, "*cells"],
 ) -> float:
-    """The share of the measured cells with lower <= measured <= upper; NaN if none was measured.
+    """Share of the measured cells with lower <= measured <= upper; NaN if no cell was measured.
 
-    Between 0 and 1, and best where it equals what the intervals promise. A NaN bound of a measured
-    cell makes it NaN; an infinite bound holds everything on its side.
+    Between 0 and 1, and best where it equals the nominal coverage of the intervals. A NaN bound of
+    a measured cell makes the score NaN; an infinite bound includes everything on its side.
     """
     bounded = ~(np.isnan(lower) | np.isnan(upper))
     inside = np.where(bounded, (lower <= measured) & (measured <= upper), np.nan)
     return mean_over_samples(inside[~np.isnan(measured)])
 
 
-METRIC = interval_coverage
-KIND: Kind = "interval"
+METRIC = Metric(
+    function=coverage,
+    description="share of the measurements inside their interval",
+    needs="interval",
+    direction=NOMINAL_COVERAGE,
+    is_share=True,
+    order=50,
+    columns=(
+        Column(key="coverage", heading=f"{100 * NOMINAL_COVERAGE:.0f} % coverage", part="extrap"),
+    ),
+)

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
 from physsm._errors import RunError
+from physsm.metrics._metric import every_score
 
 FORMAT = 1
 
 Number = float | int | None  # None: not measured, not known or not a number
+ScoreRow = dict[str, Any]  # the `model` and its scores by key, as the metrics declare them
 
 
 class Equation(TypedDict):
@@ -53,17 +55,6 @@ class DataPart(TypedDict):
     median_gap: Number
     time_label: str
     fingerprint: str
-
-
-class Score(TypedDict):
-    """The errors of one model: one step ahead (`interp_*`) and past the context (`extrap_*`)."""
-
-    model: str
-    interp_mae: Number
-    interp_mse: Number
-    extrap_mae: Number
-    extrap_mse: Number
-    coverage: Number
 
 
 class ChannelExample(TypedDict):
@@ -131,7 +122,7 @@ class Contents(TypedDict):
     created: str
     physics: PhysicsPart | None
     data: DataPart
-    scores: list[Score]
+    scores: list[ScoreRow]
     coverage_wanted: Number
     examples: list[Example]
     training: TrainingPart | None
@@ -165,8 +156,12 @@ def check_contents(content: object, where: str = "evaluation") -> Contents:
             f"{where}: the file has format {version}, but this version of physsm reads formats up "
             f"to {FORMAT}; update physsm"
         )
-    # Once the form is right, the lengths can be compared.
-    fault = _fault_of_form(content, Contents, "") or _fault_of_lengths(content)  # type: ignore[arg-type]
+    # Once the form is right, scores and lengths can be checked.
+    fault = (
+        _fault_of_form(content, Contents, "")
+        or _fault_of_scores(content["scores"])  # type: ignore[index]
+        or _fault_of_lengths(content)  # type: ignore[arg-type]
+    )
     if fault:
         raise RunError(f"{where}: {fault}; the file is damaged, run `physsm evaluate` again")
     return content  # type: ignore[return-value]
@@ -223,6 +218,15 @@ def _fault_of_union(value: object, alternatives: tuple[Any, ...], place: str) ->
 @cache
 def _fields(form: Any) -> dict[str, Any]:
     return get_type_hints(form)
+
+
+def _fault_of_scores(rows: list[ScoreRow]) -> str | None:
+    """A score may be missing: the file may be older than its metric."""
+    for i, row in enumerate(rows):
+        numbers = {score.key: Number for score in every_score() if score.key in row}
+        if fault := _fault_of_object(row, {"model": str, **numbers}, f"scores[{i}]"):
+            return fault
+    return None
 
 
 def _fault_of_lengths(contents: Contents) -> str | None:

@@ -11,7 +11,7 @@ from physsm.report.contents import Contents
 from physsm.report.forecasts import forecasts_section, unknowns_section
 from physsm.report.markup import brief, count, escape, share
 from physsm.report.physics import physics_section
-from physsm.report.scores import best_row, scores_section
+from physsm.report.scores import best_score, scores_section
 from physsm.report.settings import settings_section
 from physsm.report.training import training_section
 
@@ -87,11 +87,12 @@ def _header(contents: Contents) -> str:
 
 
 def _summary(contents: Contents) -> str:
-    """One line: the model, the series, the best row, and whether there are warnings."""
+    """One line: the model, the series, the best model, and whether there are warnings."""
     series = count(contents["data"]["series"], "series", "series")
     text = f"{escape(contents['model'])} on {series} that it was not trained on"
-    if best := best_row(contents["scores"]):
-        text += f"; best past the context: {escape(best['model'])}, MAE {brief(best['extrap_mae'])}"
+    if best := best_score(contents["scores"]):
+        row, score = best
+        text += f"; best {escape(score.heading)}: {escape(row['model'])}, {brief(row[score.key])}"
     if warnings := contents["warnings"]:
         text += f'; <a href="#warnings">{count(len(warnings), "warning")}</a>'
     return f"{text}."

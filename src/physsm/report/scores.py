@@ -1,94 +1,112 @@
-"""The section of scores: the model beside the others, and plain words when one of them wins."""
+"""Section of scores: the model beside the others, and a sentence on those that beat it."""
 
 from __future__ import annotations
 
 import math
 
-from physsm.report.contents import Contents, Number, Score
+from physsm.metrics._metric import Score, ranking_score, shown_scores
+from physsm.report.contents import Contents, Number, ScoreRow
 from physsm.report.markup import Column, brief, escape, is_finite, number, share, table
 
-_ERRORS = {
-    "extrap_mae": "extrapolation MAE",
-    "extrap_mse": "extrapolation MSE",
-    "interp_mae": "interpolation MAE",
-    "interp_mse": "interpolation MSE",
-}
 
-
-def best_row(scores: list[Score]) -> Score | None:
-    """The row of the smallest extrapolation MAE, if any row has one."""
-    best = min(scores, key=lambda row: _sortable(row["extrap_mae"]), default=None)
-    return best if best and math.isfinite(_sortable(best["extrap_mae"])) else None
+def best_score(rows: list[ScoreRow]) -> tuple[ScoreRow, Score] | None:
+    """The best model and the score that decides, if any model has a value of it."""
+    ranking = ranking_score(_keys(rows))
+    if ranking is None:
+        return None
+    best = min(rows, key=lambda row: _loss(row, ranking))
+    return (best, ranking) if math.isfinite(_loss(best, ranking)) else None
 
 
 def scores_section(contents: Contents) -> str:
-    """The table, best first, and a sentence on who is best."""
-    scores = sorted(contents["scores"], key=lambda row: _sortable(row["extrap_mae"]))
-    if not scores:
+    """The table, best first, and a sentence on the best models."""
+    rows, model = _ranked(contents["scores"]), contents["model"]
+    if not rows:
         return "<section id=scores>\n<h2>Scores</h2>\n<p>No scores were kept.</p>\n</section>"
-    wanted, model = contents["coverage_wanted"], contents["model"]
+    scores = shown_scores("everywhere", _keys(rows))
     columns = [
         Column("Model"),
-        *(Column(_capital(name), is_number=True) for name in _ERRORS.values()),
-        Column(f"Coverage (wanted: {share(wanted)})", is_number=True),
+        *(Column(_capital(score.heading), is_number=True) for score in scores),
     ]
-    cells = [_error_column([row[key] for row in scores]) for key in _ERRORS]
-    cells.append(_coverage_column([row["coverage"] for row in scores], wanted))
-    rows = [[escape(row["model"]), *values] for row, *values in zip(scores, *cells, strict=True)]
-    ours = next((i for i, row in enumerate(scores) if row["model"] == model), None)
+    cells = [_cells(rows, score) for score in scores]
+    lines = [[escape(row["model"]), *values] for row, *values in zip(rows, *cells, strict=True)]
+    ours = next((i for i, row in enumerate(rows) if row["model"] == model), None)
     parts = [
-        _finding(scores, scores[ours]) if ours is not None else "",
-        table(columns, rows, marked=ours),
-        "<p class=note>Extrapolation is past the context, interpolation one step ahead inside it. "
-        "MAE and MSE are mean absolute and mean squared errors, smaller is better. Coverage is the "
-        "share of measurements inside their interval. The best of each column is bold.</p>",
+        _finding(rows, rows[ours], scores) if ours is not None else "",
+        table(columns, lines, marked=ours),
+        f"<p class=note>{_explanation(scores)}</p>",
     ]
     body = "\n".join(part for part in parts if part)
     return f"<section id=scores>\n<h2>Scores</h2>\n{body}\n</section>"
 
 
-def _finding(scores: list[Score], ours: Score) -> str:
-    """One sentence: in what another row beats ours, or that none does."""
+def _explanation(scores: list[Score]) -> str:
+    """Sentences below the table: the parts of a window, and what each metric is."""
+    sentences = []
+    for metric in dict.fromkeys(score.metric for score in scores):
+        headings = [score.column.heading for score in scores if score.metric is metric]
+        if isinstance(metric.direction, str):
+            better = f"{metric.direction} is better"
+        else:
+            wanted = share(metric.direction) if metric.is_share else brief(metric.direction)
+            better = f"{wanted} is best"
+        sentence = f"{_capital(_listed(headings))}: {metric.description}; {better}."
+        sentences.append(escape(sentence))
+    return (
+        "Interp is one step ahead inside the context, extrap is past the context. "
+        f"{' '.join(sentences)} The best value of each column is bold."
+    )
+
+
+def _finding(rows: list[ScoreRow], ours: ScoreRow, scores: list[Score]) -> str:
+    """One sentence: the errors in which other models beat ours, or that none does."""
     name = escape(ours["model"])
+    errors = [score for score in scores if score.is_error]
     wins: dict[str, list[str]] = {}
-    for key, error in _ERRORS.items():
-        best = min(scores, key=lambda row: _sortable(row[key]))
-        if _sortable(best[key]) < _sortable(ours[key]):
-            win = f"{error} ({brief(best[key])} against {brief(ours[key])})"
-            wins.setdefault(best["model"], []).append(win)
+    for score in errors:
+        best = min(rows, key=lambda row: _loss(row, score))
+        if _loss(best, score) < _loss(ours, score):
+            values = f"{brief(best[score.key])} against {brief(ours.get(score.key))}"
+            wins.setdefault(best["model"], []).append(f"{escape(score.heading)} ({values})")
     if wins:
         beaten = "; ".join(
-            f"{escape(winner)} has the smaller {_listed(errors)}" for winner, errors in wins.items()
+            f"{escape(winner)} has the better {_listed(each)}" for winner, each in wins.items()
         )
         return f'<p class="finding beaten">{name} is not the best in every column: {beaten}.</p>'
-    if len(scores) == 1 or not all(math.isfinite(_sortable(ours[key])) for key in _ERRORS):
+    if len(rows) == 1 or not all(math.isfinite(_loss(ours, score)) for score in errors):
         return ""
-    return f"<p class=finding>No other row has a smaller error than {name} in any column.</p>"
+    return f"<p class=finding>No other model has a better error than {name} in any column.</p>"
 
 
-def _error_column(errors: list[Number]) -> list[str]:
-    return _best_bold([number(e) for e in errors], [_sortable(e) for e in errors])
+def _cells(rows: list[ScoreRow], score: Score) -> list[str]:
+    """The column of a score, the best value bold."""
+    show = share if score.metric.is_share else number
+    return _best_bold(
+        [show(row.get(score.key)) for row in rows], [_loss(row, score) for row in rows]
+    )
 
 
-def _coverage_column(coverages: list[Number], wanted: Number) -> list[str]:
-    off = [
-        math.inf if c is None or wanted is None else abs(_sortable(c) - _sortable(wanted))
-        for c in coverages
-    ]
-    return _best_bold([share(c) for c in coverages], off)
-
-
-def _best_bold(texts: list[str], sizes: list[float]) -> list[str]:
-    best = min(sizes)
+def _best_bold(texts: list[str], losses: list[float]) -> list[str]:
+    best = min(losses)
     return [
-        f"<strong>{text}</strong>" if size == best and math.isfinite(size) else text
-        for text, size in zip(texts, sizes, strict=True)
+        f"<strong>{text}</strong>" if loss == best and math.isfinite(loss) else text
+        for text, loss in zip(texts, losses, strict=True)
     ]
 
 
-def _sortable(error: Number) -> float:
-    """The error as a float; one that is missing or not finite comes after all others."""
-    return math.inf if error is None or not is_finite(error) else float(error)
+def _ranked(rows: list[ScoreRow]) -> list[ScoreRow]:
+    ranking = ranking_score(_keys(rows))
+    return rows if ranking is None else sorted(rows, key=lambda row: _loss(row, ranking))
+
+
+def _keys(rows: list[ScoreRow]) -> set[str]:
+    return {key for row in rows for key in row}
+
+
+def _loss(row: ScoreRow, score: Score) -> float:
+    """The loss of a score; a value that is missing or not finite comes after all others."""
+    value: Number = row.get(score.key)
+    return math.inf if value is None or not is_finite(value) else score.loss(float(value))
 
 
 def _capital(text: str) -> str:
