@@ -41,4 +41,9 @@ def diagonalise(size: int) -> Diagonalised:
     keep = imaginary > 0
     half = vectors[:, keep]
     real = np.full(size // 2, np.mean(np.diag(S)))
-    return Diagonalised(real, imaginary[keep], np.real(half), np.imag(half))
+    return Diagonalised(
+        rate_re=real,
+        rate_im=imaginary[keep],
+        vectors_re=np.real(half),
+        vectors_im=np.imag(half),
+    )
