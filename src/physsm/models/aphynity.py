@@ -97,8 +97,6 @@ class FittedAphynity(FittedTrajectory):
 class Aphynity(PhysicsForecaster):
     """A neural ODE with known physics."""
 
-    name: ClassVar[str] = "aphynity"
-    Config = Config
     Fitted = FittedAphynity
 
 

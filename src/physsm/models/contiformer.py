@@ -206,8 +206,6 @@ class FittedContiFormer(FittedTrajectory):
 class ContiFormer(TrajectoryForecaster):
     """A transformer in continuous time."""
 
-    name: ClassVar[str] = "contiformer"
-    Config = Config
     Fitted = FittedContiFormer
 
     @classmethod

@@ -100,8 +100,6 @@ class FittedGoku(FittedTrajectory):
 class Goku(PhysicsForecaster):
     """GOKU around any system."""
 
-    name: ClassVar[str] = "goku"
-    Config = Config
     Fitted = FittedGoku
 
 

@@ -50,8 +50,6 @@ class FittedLatentODE(FittedTrajectory):
 class LatentODE(TrajectoryForecaster):
     """Latent ODE with a recurrent encoder."""
 
-    name: ClassVar[str] = "latent_ode"
-    Config = ODEConfig
     Fitted = FittedLatentODE
 
 

@@ -14,7 +14,6 @@ until the next.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, final
 
@@ -23,13 +22,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 from pydantic import BaseModel, ConfigDict, Field
 
-from physsm._errors import ConfigError
 from physsm._values import Panel, Unknowns
 from physsm.models._base import AbstractFitted
 from physsm.models._baseline.first_guess import Learned, as_raw, changes, first_guess, learn_states
 from physsm.models._baseline.forecaster import (
     AbstractBaseline,
-    BaselineForecaster,
+    PhysicsBaseline,
     common_fields,
     squared_errors,
     training_parts,
@@ -296,24 +294,16 @@ def _with_unknowns(
 
 
 @final
-class LeastSquares(BaselineForecaster):
-    """The equations with constants of the last rows."""
+class LeastSquares(PhysicsBaseline):
+    """The equations with constants of the last time steps."""
 
     name: ClassVar[str] = "least_squares"
-    controls: ClassVar[bool] = True
-    physics: ClassVar[bool] = True
+    without_system: ClassVar[str] = (
+        "least_squares fits the equations of a system, and none is given: name one, such as "
+        "sir_conserving, or write a .phys file"
+    )
     Config: ClassVar[type[BaseModel]] = Config
     Fitted: ClassVar[type[AbstractFitted]] = FittedLeastSquares
-
-    @classmethod
-    def create(cls, system: System | None, settings: Mapping[str, Any]) -> LeastSquares:
-        """A forecaster from settings; it cannot do without a system."""
-        if system is None:
-            raise ConfigError(
-                "least_squares fits the equations of a system, and none is given: name one, such "
-                "as sir_conserving, or write a .phys file"
-            )
-        return super().create(system, settings)
 
     @classmethod
     def test_settings(cls) -> dict[str, Any]:

@@ -205,8 +205,6 @@ class FittedODE2VAE(FittedTrajectory):
 class ODE2VAE(TrajectoryForecaster):
     """A second-order latent path with uncertain dynamics."""
 
-    name: ClassVar[str] = "ode2vae"
-    Config = Config
     Fitted = FittedODE2VAE
 
 

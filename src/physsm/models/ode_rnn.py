@@ -113,8 +113,6 @@ class FittedODERNN(FittedTrajectory):
 class ODERNN(TrajectoryForecaster):
     """Latent ODE with an ODE-RNN encoder."""
 
-    name: ClassVar[str] = "ode_rnn"
-    Config = Config
     Fitted = FittedODERNN
 
 

@@ -234,8 +234,6 @@ class FittedPhysicsVAE(FittedTrajectory):
 class PhysicsVAE(PhysicsForecaster):
     """A physics-integrated VAE around any system."""
 
-    name: ClassVar[str] = "pi_vae"
-    Config = Config
     Fitted = FittedPhysicsVAE
 
 

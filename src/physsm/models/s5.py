@@ -29,7 +29,6 @@ class FittedS5(FittedStateSpace):
 class S5Forecaster(StateSpaceForecaster):
     """A latent S5 model with the settings of Phy-SSM, those about physics without effect."""
 
-    name: ClassVar[str] = "s5"
     physics: ClassVar[bool] = False
     Fitted = FittedS5
 

@@ -142,8 +142,6 @@ class FittedSDVAE(FittedTrajectory):
 class SDVAE(TrajectoryForecaster):
     """A latent path that keeps its energy."""
 
-    name: ClassVar[str] = "sdvae"
-    Config = Config
     Fitted = FittedSDVAE
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
@@ -27,7 +27,7 @@ from physsm._values import Panel
 from physsm.models._base import AbstractFitted
 from physsm.models._baseline.first_guess import learn_states
 from physsm.models._baseline.forecaster import (
-    BaselineForecaster,
+    PhysicsBaseline,
     common_fields,
     squared_errors,
     training_parts,
@@ -201,24 +201,16 @@ def sparse(
 
 
 @final
-class SINDy(BaselineForecaster):
-    """Known terms, and those that the data add to them."""
+class SINDy(PhysicsBaseline):
+    """Known terms, and terms that the data add to them."""
 
     name: ClassVar[str] = "sindy"
-    controls: ClassVar[bool] = True
-    physics: ClassVar[bool] = True
+    without_system: ClassVar[str] = (
+        "sindy adds terms to the equations of a system, and none is given: write a .phys file with "
+        "an equation for each state, such as x' = ?*x"
+    )
     Config: ClassVar[type[BaseModel]] = Config
     Fitted: ClassVar[type[AbstractFitted]] = FittedSINDy
-
-    @classmethod
-    def create(cls, system: System | None, settings: Mapping[str, Any]) -> SINDy:
-        """A forecaster from settings; it cannot do without a system."""
-        if system is None:
-            raise ConfigError(
-                "sindy adds terms to the equations of a system, and none is given: write a .phys "
-                "file with an equation for each state, such as x' = ?*x"
-            )
-        return super().create(system, settings)
 
     @classmethod
     def test_settings(cls) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._arguments import LARGEST_SEED, whole_number
-from physsm._errors import DataError, RunError
+from physsm._errors import ConfigError, DataError, RunError
 from physsm._values import Panel, Query
 from physsm.data.scale import channel_moments
 from physsm.data.split import default_split
@@ -163,6 +163,23 @@ class BaselineForecaster(AbstractForecaster):
         parts = training_parts(train, validation, self.system, self.config.horizon, seed)
         fitted = cast(type[AbstractBaseline], self.Fitted)(**common_fields(parts.train))
         return with_intervals(fitted, parts.train, fitted.check(parts.validation), parts.horizon)
+
+
+class PhysicsBaseline(BaselineForecaster):
+    """Settings of a baseline around the equations of a system. `without_system` says what to do
+    where none is given.
+    """
+
+    controls: ClassVar[bool] = True
+    physics: ClassVar[bool] = True
+    without_system: ClassVar[str]
+
+    @classmethod
+    def create(cls: type[F], system: System | None, settings: Mapping[str, Any]) -> F:
+        """A forecaster from a system and settings."""
+        if system is None:
+            raise ConfigError(cls.without_system)  # type: ignore[attr-defined]
+        return super().create(system, settings)  # type: ignore[misc]
 
 
 C = TypeVar("C", bound=AbstractBaseline)

@@ -37,13 +37,18 @@ class NetworkForecaster(AbstractForecaster, Generic[F]):
     """Settings of a network that is trained.
 
     A subclass builds its network for a panel, and gives the objective and the error by which the
-    best parameters are chosen.
+    best parameters are chosen. Its name and settings are those of its fitted form, `Fitted`.
     """
 
     irregular: ClassVar[bool] = True
     missing: ClassVar[bool] = True
     controls: ClassVar[bool] = True
     trains: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        if "Fitted" in vars(cls):
+            fitted = cast(type[FittedNetwork], cls.Fitted)
+            cls.name, cls.Config = fitted.name, fitted.Config
 
     def __init__(
         self,

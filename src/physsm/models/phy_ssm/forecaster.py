@@ -33,7 +33,6 @@ from physsm.physics.system import System
 class StateSpaceForecaster(NetworkForecaster[FittedStateSpace]):
     """Settings of Phy-SSM and of the plain S5 model: the same network, with or without physics."""
 
-    Config = Config
     objective = staticmethod(objective)
     error = staticmethod(reconstruction)
     config: Config
@@ -92,7 +91,6 @@ class PhySSM(StateSpaceForecaster):
     publication. Any setting of `Config` can be given by name.
     """
 
-    name: ClassVar[str] = "phy_ssm"
     physics: ClassVar[bool] = True
     Fitted = FittedPhySSM
 
