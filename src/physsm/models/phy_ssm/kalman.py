@@ -131,6 +131,18 @@ class Noises(eqx.Module):
         errors = on_last_axis(self.error_variance()[states], prior.std)
         return channels, prior.std[..., states] ** 2 + errors
 
+    def negative_log_likelihood(
+        self,
+        prior: Gaussian,
+        error: Float[Array, "steps batch channels"],
+        weight: Float[Array, "steps batch channels"],
+    ) -> Float[Array, ""]:
+        """The mean over cells of each channel that measures a state, summed over channels."""
+        channels, variance = self.predicted_variance(prior)
+        error, weight = error[..., channels], weight[..., channels]
+        each = (error**2 / variance + jnp.log(variance)) / 2 * weight
+        return (each.sum((0, 1)) / jnp.maximum(weight.sum((0, 1)), 1)).sum()
+
     def predict(
         self,
         before: Moments,

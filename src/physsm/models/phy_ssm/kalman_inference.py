@@ -34,7 +34,7 @@ _NOT_MEASURED = 1e6  # scaled: standard deviation of an encoder output that is n
 
 
 class Step(NamedTuple):
-    """What the filter carries from one time step to the next."""
+    """State of the filter between two time steps."""
 
     latent: FilteredState
     unit: UnitState
@@ -122,15 +122,15 @@ class KalmanInference(AbstractInference):
         """One step of the filter."""
         assert isinstance(before.latent, FilteredState)
         step = Step(before.latent, before.unit, before.control)
-        after, _, _ = self._step(unit, step, row, encoded, unit.discrete(row.gaps))
+        after = self._step(unit, step, row, encoded, unit.discrete(row.gaps))[0]
         return before._replace(latent=after.latent, unit=after.unit, control=after.control)
 
     def draw(self, unit: AbstractUnit, latent: Any, key: PRNGKeyArray) -> FilteredState:
         """From the joint distribution of states and series terms."""
         mean = jnp.concatenate([latent.z_ext[: unit.size], latent.series_terms])
         drawn = mean + cholesky(latent.covariance) @ jr.normal(key, mean.shape, mean.dtype)
-        z_ext, terms = unit.extend(drawn[: unit.size]), drawn[unit.size :]
-        return latent._replace(z_ext=z_ext, series_terms=terms)
+        z_ext = unit.extend(drawn[: unit.size])
+        return latent._replace(z_ext=z_ext, series_terms=drawn[unit.size :])
 
     def disturb(self, unit: AbstractUnit, z_ext: Array, noise: Array, gap: Array) -> Array:
         """By the learned noise of a transition."""
@@ -139,11 +139,8 @@ class KalmanInference(AbstractInference):
         return unit.extend(z_ext[: unit.size] + shift)
 
     def negative_log_likelihood(self, prior: Gaussian, error: Array, weight: Array) -> Array:
-        """The mean over cells of each channel that measures a state, summed over channels."""
-        channels, variance = self.noises.predicted_variance(prior)
-        error, weight = error[..., channels], weight[..., channels]
-        each = (error**2 / variance + jnp.log(variance)) / 2 * weight
-        return (each.sum((0, 1)) / jnp.maximum(weight.sum((0, 1)), 1)).sum()
+        """Of the filter's predictions."""
+        return self.noises.negative_log_likelihood(prior, error, weight)
 
     def with_predicted_variance(self, prior: Gaussian, variance: Array) -> Array:
         """For channels that measure a state."""
@@ -159,11 +156,10 @@ class KalmanInference(AbstractInference):
     def _filter(
         self, unit: AbstractUnit, rows: Observations, encoded: Encoded, record: Record
     ) -> tuple[Step, Any]:
-        """The state after all time steps, and what `record` makes of each: of the observations,
-        the state after it, the prediction before it, and the slope of the transition to it.
+        """The state after all time steps, and `record` of each: of its observations, the state
+        after it, the prediction before it, and the slope of the transition to it.
         """
-        batch = rows.gaps.shape[1:]
-        latent = self.start(unit)
+        batch, latent = rows.gaps.shape[1:], self.start(unit)
         control = jnp.zeros(rows.controls.shape[-1], unit.dtype)
         step = Step(latent, unit.start_state(latent.z_ext, control), control)
         start = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*batch, *leaf.shape)), step)
@@ -196,8 +192,9 @@ class KalmanInference(AbstractInference):
             return jnp.concatenate([after[:size], state[size:]])
 
         state = jnp.concatenate([latent.z_ext[:size], latent.series_terms])
-        before_step = Moments(state, latent.covariance)
-        prior, slope = self.noises.predict(before_step, transition, row.gaps, latent.is_started)
+        prior, slope = self.noises.predict(
+            Moments(state, latent.covariance), transition, row.gaps, latent.is_started
+        )
         moments = self.noises.correct(prior, row, encoded.posterior)
         z_ext = unit.clip(unit.extend(moments.mean[:size]))
         features, carry = unit.feature_step(z_ext, row.controls, discrete, before.unit.carry)
@@ -220,6 +217,6 @@ class KalmanInference(AbstractInference):
         features, terms = after.unit.features, after.latent.series_terms
         theta = unit.theta(features, terms)
         slope = jax.jacfwd(unit.theta, argnums=1)(features, terms)
-        series_covariance = after.latent.covariance[unit.size :, unit.size :]
-        variance = (slope @ series_covariance * slope).sum(-1)
+        covariance = after.latent.covariance[unit.size :, unit.size :]
+        variance = (slope @ covariance * slope).sum(-1)
         return theta, jnp.sqrt(jnp.maximum(variance, 0))
