@@ -85,7 +85,7 @@ def _training_step(model: str) -> dict[str, float]:
     forecaster = kind.create(system, {name: sizes[name] for name in sizes if name in known})
     network = forecaster.network(panel, panel, Sizes(CONTEXT, HORIZON, 1), 0)
     chosen = whole_series(panel, HORIZON)
-    batch = gather(network.plan.scale(panel), chosen, CONTEXT, HORIZON, 1.0)
+    batch = gather(network.scales.table.scale(panel), chosen, CONTEXT, HORIZON, 1.0)
     params, static = eqx.partition(network, eqx.is_inexact_array)
     batch = jax.tree.map(jnp.asarray, batch)
 

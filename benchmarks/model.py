@@ -77,9 +77,10 @@ def _network(rows: int):
     from physsm import Panel, System
     from physsm._values import Series
     from physsm.data.window import gather, whole_series
-    from physsm.models._network.scales import data_plan, physics_plan
+    from physsm.models._network.scales import state_scales, table_scales
+    from physsm.models.phy_ssm.build import build_network
+    from physsm.models.phy_ssm.bypass_inputs import PhySSMScales
     from physsm.models.phy_ssm.config import Config, preset_settings
-    from physsm.models.phy_ssm.network import Network
 
     rng = np.random.default_rng(0)
     system = System.load("quadrotor")
@@ -94,10 +95,11 @@ def _network(rows: int):
     ]
     panel = Panel.from_series(series, [f"x{i}" for i in range(9)], system.controls)
     config = Config(**preset_settings("paper", {}))
-    plan = physics_plan(data_plan(panel, False, False), system, panel, ground_states=False)
+    table = table_scales(panel, False, False)
+    scales = PhySSMScales(table=table, states=state_scales(system, table, panel, False))
     horizon = rows // 5
-    batch = gather(plan.scale(panel), whole_series(panel, horizon), rows - horizon, horizon, 1.0)
-    return Network(system, plan, config, 0), batch, rows - horizon, panel
+    batch = gather(table.scale(panel), whole_series(panel, horizon), rows - horizon, horizon, 1.0)
+    return build_network(system, scales, config, 0), batch, rows - horizon, panel
 
 
 def _training_step(rows: int) -> dict[str, float]:
@@ -165,22 +167,22 @@ def _matmul_speed() -> float:
 def _fitted():
     from physsm import System
     from physsm.data.window import Sizes
-    from physsm.models._intervals import uncalibrated
     from physsm.models._files import Interface
-    from physsm.models.phy_ssm.fitted import FittedLatent
+    from physsm.models._intervals import uncalibrated
+    from physsm.models.phy_ssm.fitted import FittedStateSpace
 
     network, _, context, panel = _network(CONTEXT + HORIZON)
 
-    class Fitted(FittedLatent):
+    class Fitted(FittedStateSpace):
         name = "phy_ssm"
 
     fitted = Fitted(
-        System.load("quadrotor"),
-        network,
-        Interface.of(panel),
-        uncalibrated(9),
-        (1.0,) * 9,
-        Sizes(context, HORIZON, 1),
+        system=System.load("quadrotor"),
+        network=network,
+        interface=Interface.of(panel),
+        calibration=uncalibrated(9),
+        noise=(1.0,) * 9,
+        sizes=Sizes(context, HORIZON, 1),
     )
     return fitted, panel.select([0])
 
