@@ -39,7 +39,7 @@ class CompiledNetwork:
             program = self._programs[key] = self._program(function, settings)
         return program(self._leaves, *arguments)
 
-    def array(self, array: np.ndarray) -> Any:
+    def array(self, array: Any) -> Any:
         """An array in the network's precision. Programs take NumPy's arrays faster than JAX's."""
         return np.asarray(array, self.network.dtype)
 

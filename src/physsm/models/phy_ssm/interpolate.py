@@ -129,11 +129,11 @@ def _advance(
 ) -> np.ndarray:
     """States (series, steps, d) after a gap each, in the table's unit of time."""
     scaled = gaps / compiled.network.scales.table.time_scale
-    z, theta, u, u_next, gap = (
+    flat: list[Any] = [
         compiled.array(leaf.reshape(gaps.size, *leaf.shape[2:]))
         for leaf in (z_ext, theta, u, u_next, scaled)
-    )
-    after = compiled(_advance_states, z, theta, Drive(u, u_next, gap))
+    ]
+    after = compiled(_advance_states, flat[0], flat[1], Drive(*flat[2:]))
     return np.asarray(after).reshape(z_ext.shape)
 
 
