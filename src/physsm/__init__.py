@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
+
+from physsm._version import __version__
 
 if TYPE_CHECKING:
     from physsm._compile_cache import use_compile_cache as use_compile_cache
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from physsm.models._base import load as load
     from physsm.models.phy_ssm.forecaster import PhySSM as PhySSM
     from physsm.physics.system import System as System
-
-__version__ = _version("physsm")
 
 # Imported when first used: JAX and SymPy take longer to import than most commands to run.
 _HOMES = {

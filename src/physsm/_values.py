@@ -8,33 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from physsm._errors import ConfigError
+from physsm._errors import ConfigError, DataError
+from physsm._layout import Layout, TimeUnit
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-TimeUnit = Literal["s", "min", "h", "d"]
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How the user's table looked, so that a forecast table can look the same.
-
-    Datetimes are numbers inside: the time since `origin` (ISO 8601) in `time_unit`. `origin` is
-    None where the table's own times are numbers.
-    """
-
-    time: str = "time"
-    series: str | None = None
-    integer_ids: bool = False
-    origin: str | None = None
-    time_unit: TimeUnit = "s"
+__all__ = ["Forecast", "Layout", "Panel", "Query", "Series", "TimeUnit", "Unknowns"]
 
 
 class Series(NamedTuple):
@@ -237,15 +223,40 @@ class Forecast:
         return np.arange(self.times.shape[1]) < self.lengths[:, None]
 
     def to_frame(self) -> pl.DataFrame:
-        """A table with the history's own series and time columns, then, for each channel,
+        """Table with the series and time columns of the history's table, then, for each channel,
         `NAME`, `NAME_lower` and `NAME_upper`.
         """
-        from physsm.data.output import forecast_frame
-
-        return forecast_frame(self)
+        parts = {"": self.mean, "_lower": self.lower, "_upper": self.upper}
+        columns = [
+            (f"{name}{ending}", part[:, :, k])
+            for k, name in enumerate(self.channels)
+            for ending, part in parts.items()
+        ]
+        return self.layout.long_frame(self.ids, self.times, self.lengths, columns)
 
     def plot(self, history: Panel | None = None, series: int = 0) -> Figure:
-        """A matplotlib figure of one series: means, intervals and, if given, its history."""
-        from physsm.report.forecast_plot import plot_forecast
+        """Matplotlib figure of one series: means, intervals and, if given, its history."""
+        from physsm._forecast_plot import ChannelCurves, draw_forecast
 
-        return plot_forecast(self, history, series)
+        if not -len(self.ids) <= series < len(self.ids):
+            raise DataError(f"there is no series {series}: the forecast has {len(self.ids)}")
+        name = self.ids[series]
+        if history is not None and name not in history.ids:
+            raise DataError(f"the history has no series {name}")
+        past = history[history.ids.index(name)] if history is not None else None
+        n = int(self.lengths[series])
+        curves = [
+            ChannelCurves(
+                name=channel,
+                times=self.times[series, :n],
+                mean=self.mean[series, :n, k],
+                lower=self.lower[series, :n, k],
+                upper=self.upper[series, :n, k],
+                past_times=np.empty(0) if past is None else past.times,
+                past_values=np.empty(0)
+                if history is None or past is None
+                else past.values[:, history.channels.index(channel)],
+            )
+            for k, channel in enumerate(self.channels)
+        ]
+        return draw_forecast(curves, f"series {name}", self.layout.time, self.coverage)

@@ -251,7 +251,7 @@ def _moment(time: float, layout: Layout) -> str:
         return f"{time:.10g}"
     import numpy as np
 
-    from physsm.data.times import to_datetimes
+    from physsm._layout import to_datetimes
 
     (moment,) = to_datetimes(np.array([time]), layout.origin, layout.time_unit)
     text = moment.isoformat(sep=" ", timespec="auto").removesuffix("+00:00")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 from jaxtyping import Float
 
 from physsm._errors import DataError
@@ -153,3 +154,10 @@ def _check_same_columns(
                 f"{role} of a Panel cannot be chosen again: here it is {shown or 'none'}",
                 hint="choose columns when the Panel is made; Panel.only keeps some channels",
             )
+
+
+def panel_frame(panel: Panel) -> pl.DataFrame:
+    """Table of a panel: series, time, channels, controls. Null means not measured."""
+    columns = [(name, panel.values[:, :, k]) for k, name in enumerate(panel.channels)]
+    columns += [(name, panel.controls[:, :, k]) for k, name in enumerate(panel.control_names)]
+    return panel.layout.long_frame(panel.ids, panel.times, panel.lengths, columns).fill_nan(None)

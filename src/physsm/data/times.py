@@ -11,16 +11,11 @@ from jaxtyping import Float, Int
 
 from physsm._arguments import numbers
 from physsm._errors import ConfigError, DataError
-from physsm._values import Layout, TimeUnit
+from physsm._layout import MICROSECONDS, Layout, TimeUnit, parse_origin
+from physsm._layout import to_datetimes as to_datetimes
 from physsm.data.cells import is_text, kind, read_numbers, stripped
 from physsm.data.raw import RawTable, first_true
 
-MICROSECONDS: dict[str, int] = {
-    "s": 1_000_000,
-    "min": 60_000_000,
-    "h": 3_600_000_000,
-    "d": 86_400_000_000,
-}
 _ISO_8601 = (
     r"^(?<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:[Tt ](?<minute>[0-9]{2}:[0-9]{2})(?:(?<second>:[0-5][0-9])(?:[.,](?<fraction>[0-9]+))?)?"
@@ -44,7 +39,7 @@ class Moments:
 
     def since(self, origin: str, unit: TimeUnit) -> Float[np.ndarray, " rows"]:
         """The time since `origin` (ISO 8601) in `unit`."""
-        return (self.microseconds - _parse_origin(origin)) / MICROSECONDS[unit]
+        return (self.microseconds - parse_origin(origin)) / MICROSECONDS[unit]
 
 
 def check_unit(unit: str) -> None:
@@ -76,13 +71,6 @@ def read_times(table: RawTable, name: str) -> Float[np.ndarray, " rows"] | Momen
         return read_numbers(table, name, _ADVICE)
     moments, utc = _parse_iso(table, name, text, is_number)
     return _from_datetimes(table, name, moments, utc)
-
-
-def to_datetimes(times: Float[np.ndarray, " rows"], origin: str, unit: TimeUnit) -> pl.Series:
-    """The inverse of `Moments.since`: to the microsecond for up to 70 years from the origin."""
-    moments = _parse_origin(origin) + np.rint(times * MICROSECONDS[unit]).astype(np.int64)
-    zone = "UTC" if origin.endswith("Z") else None
-    return pl.Series(moments).cast(pl.Datetime("us", zone))
 
 
 def as_numbers(values: Any, layout: Layout) -> Float[np.ndarray, "*shape"]:
@@ -203,8 +191,3 @@ def _refuse_finer(table: RawTable, name: str, finer: pl.Series) -> None:
             column=name,
             hint='round them, in pandas with .dt.round("us"), or write the times as numbers',
         )
-
-
-def _parse_origin(origin: str) -> int:
-    moments = pl.Series([origin.removesuffix("Z")]).str.to_datetime(time_unit="us")
-    return int(moments.to_physical().item())

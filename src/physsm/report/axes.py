@@ -11,8 +11,8 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 
+from physsm._palette import INK
 from physsm.report.markup import power_of_ten, printable
-from physsm.report.palette import INK
 
 LARGEST = 1e100  # beyond, Matplotlib's own arithmetic overflows
 

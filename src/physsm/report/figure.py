@@ -10,6 +10,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from physsm._palette import (
+    BAND_OPACITY,
+    BOUNDARY,
+    FORECAST,
+    INK,
+    TRUTH_DASH,
+    VALIDATION,
+    LineStyle,
+)
 from physsm.report.axes import (
     LARGEST,
     Values,
@@ -32,15 +41,6 @@ from physsm.report.contents import (
     UnknownExample,
 )
 from physsm.report.markup import is_finite, printable
-from physsm.report.palette import (
-    BAND_OPACITY,
-    BOUNDARY,
-    FORECAST,
-    INK,
-    TRUTH_DASH,
-    VALIDATION,
-    LineStyle,
-)
 from physsm.report.svg import drawing, inline_svg
 
 MAX_PANELS = 6

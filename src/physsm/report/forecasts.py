@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from physsm._palette import line_styles
 from physsm.report.contents import Contents, Example
 from physsm.report.figure import Drawing, forecast_figure, unknowns_figure
 from physsm.report.legend import forecast_legend, unknowns_legend
 from physsm.report.markup import escape, share
-from physsm.report.palette import line_styles
 
 
 def forecasts_section(contents: Contents) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from physsm._palette import BAND_OPACITY, FORECAST, INK, TRUTH_DASH, LineStyle
 from physsm.report.markup import escape
-from physsm.report.palette import BAND_OPACITY, FORECAST, INK, TRUTH_DASH, LineStyle
 
 
 def forecast_legend(styles: Mapping[str, LineStyle], coverage: str) -> str:

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from physsm._errors import ConfigError, DataError, RunError
+from physsm._palette import FORECAST, INK, line_styles
 from physsm._values import Panel, Series
 from physsm._whole_files import whole_file
-from physsm.report.palette import FORECAST, INK, line_styles
 from physsm.report.svg import drawing
 
 MAX_COLUMNS = 12

@@ -11,7 +11,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from physsm._errors import DataError
-from physsm.report.palette import FORECAST, INK, TRUTH_DASH, line_styles
+from physsm._palette import FORECAST, INK, TRUTH_DASH, line_styles
 
 _MAP = "#d4d4d4"
 _OTHERS = "#8a8a8a"
