@@ -14,7 +14,6 @@ from physsm._errors import did_you_mean
 from physsm.physics.bounds import Bounds
 from physsm.physics.compiled import CompiledMatrices, compile_drift, compile_matrices, evaluate
 from physsm.physics.constrain import from_bounded, to_bounded
-from physsm.physics.control_terms import control_terms
 from physsm.physics.program import Program, compile_program
 from physsm.physics.read import load_structure, parse_structure, read_structure
 from physsm.physics.structure import Overlap, Structure, Unknown
@@ -50,8 +49,9 @@ class System(eqx.Module):
         everything = (*inputs, *structure.symbols)
         self._full = compile_matrices(structure, everything, known_only=False)
         self._drift = compile_drift(structure, everything)
-        functions = control_terms(structure)
-        self.control_functions = compile_program(functions, structure.physics.controls)
+        self.control_functions = compile_program(
+            structure.control_terms, structure.physics.controls
+        )
 
     @classmethod
     def parse(cls, text: str) -> System:
