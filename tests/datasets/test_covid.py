@@ -91,7 +91,7 @@ def test_shares_of_a_table(tmp_path):
         (3, "2020-03-04,1001,-3,2", "row 5: a number of persons is missing or negative"),
         (3, "2020-03-04,inf,8,2", "row 5, column Susceptible: inf is not a finite number"),
         (3, "2020-03-04,990,8", "row 5: this row has 3 cells, the header has 4 cells"),
-        (3, "2020-03-02,990,8,2", "row 5, column Date: the time goes back"),
+        (3, "2020-03-02,990,8,2", "row 5, column Date: the time decreases"),
         (3, "2020-03-03,990,8,2", "row 5, column Date: "),
         (3, "yesterday,990,8,2", "row 5, column Date: "),
         (3, "2020-03-04,991,8,2", "row 5: the three add up to 1001 persons"),

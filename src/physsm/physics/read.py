@@ -53,7 +53,7 @@ def load_structure(name: str) -> Structure:
 
 
 def find_structure(name_or_path: str) -> Structure:
-    """Structure of a file, if the argument ends in .phys or has a folder; else of a built-in system."""
+    """Structure of a file, if the argument ends in .phys or has a folder; else of a built-in."""
     if name_or_path.endswith(".phys") or os.sep in name_or_path:
         return read_structure(name_or_path)
     return load_structure(name_or_path)

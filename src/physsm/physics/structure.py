@@ -39,7 +39,7 @@ class Entry:
         return self.known != 0 or bool(self.factors)
 
     def parts(self) -> Iterator[tuple[sp.Symbol | None, sp.Expr]]:
-        """Parts of the sum: the known part under None, unless it is zero, then unknowns with factors."""
+        """Nonzero parts: the known part under None, then each unknown with its factor."""
         if self.known != 0:
             yield None, self.known
         yield from self.factors.items()
