@@ -60,5 +60,5 @@ def test_what_cannot_be_drawn_is_said(without_type_checks):
         plot_scene(context, future, others=[np.zeros((3, 3))])
     with pytest.raises(DataError, match=r"map_lines\[1\] holds an infinite"):
         plot_scene(context, future, map_lines=[lanes[0], lanes[0] + np.inf])
-    with pytest.raises(DataError, match="no row that was measured"):
+    with pytest.raises(DataError, match="no measured row"):
         plot_scene(context * np.nan, future)

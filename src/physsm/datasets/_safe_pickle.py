@@ -254,5 +254,5 @@ def _typed(value: Any, kind: Any) -> Any:
 
 
 def _plain(keys: list[Any]) -> list[Any]:
-    """Keys of dicts and sets; not tuples, because hashing deeply nested ones overflows the stack."""
+    """Keys of dicts and sets; no tuples: hashing deeply nested ones overflows the stack."""
     return [_typed(key, (str, bytes, int, float, type(None))) for key in keys]

@@ -1,4 +1,4 @@
-"""The sections of figures: forecasts of example series, and the unknown terms over time."""
+"""Sections of figures: forecasts of example series, and unknowns over time."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from physsm.report.markup import escape, share
 
 
 def forecasts_section(contents: Contents) -> str:
-    """One figure for each example."""
+    """Section with one figure for each example."""
     examples = [example for example in contents["examples"] if example["channels"]]
     time_label, coverage = contents["data"]["time_label"], share(contents["coverage_wanted"])
     styles = line_styles(
-        other
+        model
         for example in examples
         for channel in example["channels"]
-        for other in channel["others"]
+        for model in channel["others"]
     )
     figures = [
         _figure(example, forecast_figure(example, time_label, styles, f"forecast-{i}"))
@@ -25,12 +25,12 @@ def forecasts_section(contents: Contents) -> str:
     ]
     body = "\n".join([forecast_legend(styles, coverage), *figures])
     if not examples:
-        body = "<p>No examples were kept.</p>"
+        body = "<p>There are no example forecasts.</p>"
     return f"<section id=forecasts>\n<h2>Forecasts</h2>\n{body}\n</section>"
 
 
 def unknowns_section(contents: Contents) -> str:
-    """One figure for each example that has unknowns; no section where none has."""
+    """Section with one figure for each example with unknowns; empty if none has unknowns."""
     examples = [example for example in contents["examples"] if example["unknowns"]]
     if not examples:
         return ""
