@@ -51,7 +51,7 @@ class Program:
         self._compiled = {} if identity is None else _compiled
 
     def __call__(self, *arguments: Any) -> Any:
-        """The function's result."""
+        """Result of the function."""
         leaves, structure = jax.tree.flatten(arguments)
         return self._lookup(leaves, structure)(*leaves)
 

@@ -12,7 +12,6 @@ from jaxtyping import Float, Int
 from physsm._arguments import numbers
 from physsm._errors import ConfigError, DataError
 from physsm._layout import MICROSECONDS, Layout, TimeUnit, parse_origin
-from physsm._layout import to_datetimes as to_datetimes
 from physsm.data.cells import is_text, kind, read_numbers, stripped
 from physsm.data.raw import RawTable, first_true
 

@@ -63,7 +63,7 @@ class Fetched:
 
 
 class _MissingError(DataError):
-    """The server has no such file."""
+    """Permanent failure: the server has no such file."""
 
 
 class _TemporaryError(Exception):

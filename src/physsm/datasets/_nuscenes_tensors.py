@@ -38,13 +38,13 @@ Velocity = Literal["backward", "forward"]
 
 
 class SceneWindows(NamedTuple):
-    """Windows of one scene: targets, their current steps, and their indices in the tensors."""
+    """Windows of one scene: targets, their current steps, and their slots in the tensors."""
 
     scene: Scene
     map: VectorMap | None
     agent: Int[np.ndarray, " windows"]
     now: Int[np.ndarray, " windows"]
-    index: Int[np.ndarray, " windows"]
+    slot: Int[np.ndarray, " windows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,23 +91,23 @@ def make_tensors(chosen: Sequence[SceneWindows], missing: Missing, velocity: Vel
 
 
 def _fill(tensors: Tensors, windows: SceneWindows, missing: Missing, velocity: Velocity) -> None:
-    scene, lines, agent, now, index = windows
+    scene, lines, agent, now, slot = windows
     lost = missing.draw(scene)
-    tensors.origin[index] = scene.tracks.position[agent, now]
-    tensors.heading[index] = scene.tracks.heading[agent, now]
+    tensors.origin[slot] = scene.tracks.position[agent, now]
+    tensors.heading[slot] = scene.tracks.heading[agent, now]
     future = target_rows(scene, agent, now, lost)[:, CONTEXT:]
-    tensors.target_valid[index] = np.isfinite(future)
-    tensors.target[index] = np.nan_to_num(future)
-    tensors.has_map[index] = lines is not None
+    tensors.target_valid[slot] = np.isfinite(future)
+    tensors.target[slot] = np.nan_to_num(future)
+    tensors.has_map[slot] = lines is not None
     for i, (target, step) in enumerate(zip(agent, now, strict=True)):
         origin, heading = scene.tracks.position[target, step], scene.tracks.heading[target, step]
         near, seen, features = _agents(scene, int(target), int(step), lost, velocity)
-        tensors.agents[index[i], :near] = features
-        tensors.agents_valid[index[i], :near] = seen
+        tensors.agents[slot[i], :near] = features
+        tensors.agents_valid[slot[i], :near] = seen
         if lines is not None:
             pieces = lines.near(origin, float(heading))
-            tensors.map[index[i], : len(pieces.kind)] = _map_features(pieces)
-            tensors.map_valid[index[i], : len(pieces.kind)] = pieces.valid
+            tensors.map[slot[i], : len(pieces.kind)] = _map_features(pieces)
+            tensors.map_valid[slot[i], : len(pieces.kind)] = pieces.valid
 
 
 def _agents(

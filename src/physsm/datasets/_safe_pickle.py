@@ -146,7 +146,7 @@ class _Reader:
             self.refuse(f"the pickle instruction {name}")
 
     def pop(self, count: int) -> list[Any]:
-        """The last values, which stay on the stack."""
+        """Last `count` values; they stay on the stack."""
         values = self.stack[-count:]
         if len(values) < count or any(value is _MARK for value in values):
             raise ValueError("a value is lacking")

@@ -34,7 +34,7 @@ _FEW = 150  # rows up to which each measurement has a dot
 class _Column(NamedTuple):
     name: str
     is_control: bool
-    index: int
+    number: int
 
 
 def write_overview(
@@ -114,8 +114,8 @@ def _draw(axes: Axes, column: _Column, series: list[Series], unit: str | None) -
     styles = line_styles(one.id for one in series)
     for i, one in enumerate(series):
         table = one.controls if column.is_control else one.values
-        measured = ~np.isnan(table[:, column.index])
-        times, values = _outline(one.times[measured], table[measured, column.index])
+        measured = ~np.isnan(table[:, column.number])
+        times, values = _outline(one.times[measured], table[measured, column.number])
         # A control is held from its row until the next.
         axes.plot(
             times,
