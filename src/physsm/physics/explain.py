@@ -284,7 +284,7 @@ def _declared(structure: Structure) -> Text | None:
 def _guarantees(structure: Structure) -> list[RenderableType]:
     lines = []
     for text in structure.invariant_texts:
-        lines.append(Text(f"{text} is conserved, whatever the unknowns are"))
+        lines.append(Text(f"{text} is conserved for all values of the unknowns"))
     if structure.is_unique:
         disjoint = "are identifiable" if structure.overlaps else "do not overlap"
         lines.append(Text(f"known and unknown parts {disjoint} (Proposition 1)"))

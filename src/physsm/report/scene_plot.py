@@ -45,7 +45,7 @@ def plot_scene(
     axes = figure.subplots()
     axes.add_collection(LineCollection(list(map_lines), colors=_MAP, linewidths=0.8, zorder=1))
     _draw_others(axes, others)
-    axes.plot(*future.T, color=INK, lw=1.2, dashes=TRUTH_DASH, label="what it did", zorder=4)
+    axes.plot(*future.T, color=INK, lw=1.2, dashes=TRUTH_DASH, label="actual track", zorder=4)
     # With dots, because a row between two missing rows has no line.
     axes.plot(*context.T, ".-", color=INK, lw=2.0, ms=5, label="seen", zorder=5)
     _draw_forecasts(axes, drawn)
