@@ -209,7 +209,7 @@ def _table(folder: str) -> dict[str, float]:
     """A table to fit, and its physics."""
     from physsm.benchmark.demo import PHYSICS
     from physsm.data.files import write_table
-    from physsm.data.output import panel_frame
+    from physsm.data.table import panel_frame
     from physsm.datasets.pendulum import states
 
     write_table(panel_frame(states(series=(12, 1, 1), rows=120, seed=0).train), f"{folder}/x.csv")

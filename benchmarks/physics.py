@@ -8,7 +8,7 @@ from sympy.core.cache import clear_cache
 
 from benchmarks.measure import Measure, command_seconds, median_seconds
 from physsm import System
-from physsm.physics.library import system_names
+from physsm.physics.read import system_names
 
 
 def measures() -> list[Measure]:

@@ -1,4 +1,4 @@
-"""Which folder may import which: downwards only."""
+"""Import directions: each folder and each file at the root imports downwards only."""
 
 import ast
 from pathlib import Path
@@ -7,8 +7,23 @@ import physsm
 
 PACKAGE = Path(physsm.__file__).parent
 
-# Each folder and what it may import besides itself and the private modules of the root.
-ALLOWED = {
+# Each private file at the root and the files at the root that it may import, from the bottom up.
+ROOT = {
+    "_version": set(),
+    "_errors": set(),
+    "_whole_files": set(),
+    "_compile_cache": set(),
+    "_palette": set(),
+    "_registry": {"_errors"},
+    "_arguments": {"_errors"},
+    "_programs": {"_whole_files"},
+    "_layout": {"_errors"},
+    "_forecast_plot": {"_palette"},
+    "_values": {"_errors", "_layout", "_forecast_plot"},
+}
+
+# Each folder and the other folders that it may import; all may import the private root files.
+FOLDERS = {
     "physics": set(),
     "nn": set(),
     "data": set(),
@@ -20,15 +35,9 @@ ALLOWED = {
     "benchmark": {"physics", "data", "metrics", "training", "models", "datasets"},
     "cli": {"physics", "data", "metrics", "datasets", "training", "models", "benchmark", "report"},
 }
-SHARED = {
-    "_arguments",
-    "_compile_cache",
-    "_errors",
-    "_programs",
-    "_registry",
-    "_values",
-    "_whole_files",
-}
+
+# The two doors of the package: nothing below imports them.
+DOORS = {"__init__": {"physics", "data", "models"}, "__main__": {"cli"}}
 
 
 def imported_parts(file: Path) -> set[str]:
@@ -40,19 +49,32 @@ def imported_parts(file: Path) -> set[str]:
             modules = [node.module or ""]
         elif isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
-        parts |= {m.split(".")[1] for m in modules if m.startswith("physsm.")}
+        names = [module.split(".") for module in modules]
+        parts |= {[*name, "__init__"][1] for name in names if name[0] == "physsm"}
     return parts
 
 
-def test_every_folder_has_a_rule():
+def test_every_folder_and_root_file_has_a_rule():
     folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
-    assert folders == set(ALLOWED)
+    assert folders == set(FOLDERS)
+    assert {path.stem for path in PACKAGE.glob("*.py")} == set(ROOT) | set(DOORS)
+
+
+def test_rules_of_the_root_have_no_cycle():
+    below = set()
+    for name, allowed in ROOT.items():
+        assert allowed <= below, name
+        below.add(name)
 
 
 def test_imports_go_downwards():
-    for folder, allowed in ALLOWED.items():
+    for folder, allowed in FOLDERS.items():
         for file in (PACKAGE / folder).rglob("*.py"):
-            assert imported_parts(file) <= allowed | SHARED | {folder}, file
+            assert imported_parts(file) <= allowed | set(ROOT) | {folder}, file
+    for name, allowed in ROOT.items():
+        assert imported_parts(PACKAGE / f"{name}.py") <= allowed, name
+    for name, allowed in DOORS.items():
+        assert imported_parts(PACKAGE / f"{name}.py") <= allowed | set(ROOT), name
 
 
 def test_only_the_command_line_prints():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
+
+from physsm._version import __version__
 
 if TYPE_CHECKING:
     from physsm._compile_cache import use_compile_cache as use_compile_cache
@@ -22,10 +23,9 @@ if TYPE_CHECKING:
     from physsm.models.phy_ssm.forecaster import PhySSM as PhySSM
     from physsm.physics.system import System as System
 
-__version__ = _version("physsm")
-
-# Imported when first used: JAX and SymPy take longer to import than most commands to run.
-_HOMES = {
+# Modules of the public names, imported at first use: JAX and SymPy take longer to import than most
+# commands take to run.
+_MODULES = {
     "ConfigError": "physsm._errors",
     "DataError": "physsm._errors",
     "Forecast": "physsm._values",
@@ -62,9 +62,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'physsm' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Arguments of the Python interface, checked: a wrong one is told in a sentence."""
+"""Checks of arguments of the Python interface: a wrong one raises one clear sentence."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ LARGEST_SEED = 2**31 - 1
 def number(value: Any, what: str) -> float:
     """A single finite number."""
     try:
-        found = float(value)
+        checked = float(value)
     except (TypeError, ValueError, OverflowError):
-        found = float("nan")
-    if isinstance(value, bool | str | bytes) or not np.isfinite(found):
+        checked = float("nan")
+    if isinstance(value, bool | str | bytes) or not np.isfinite(checked):
         raise DataError(f"the {what} must be a finite number, and {value!r} was given")
-    return found
+    return checked
 
 
 def whole_number(value: Any, what: str, least: int, most: int) -> int:
     """A whole number from `least` to `most`."""
     try:
-        found = operator.index(value)
+        checked = operator.index(value)
     except TypeError:
-        found = None
-    if found is None or isinstance(value, bool) or not least <= found <= most:
+        checked = None
+    if checked is None or isinstance(value, bool) or not least <= checked <= most:
         raise ConfigError(
             f"the {what} must be a whole number from {least} to {most}, not {value!r}"
         )
-    return found
+    return checked
 
 
 def numbers(values: Any, what: str) -> Float[np.ndarray, "..."]:
-    """An array of numbers; None is NaN."""
+    """Array of numbers; None becomes NaN."""
     try:
-        found = np.asarray(values)
-        if found.dtype.kind not in "iufO" and found.size:
+        array = np.asarray(values)
+        if array.dtype.kind not in "iufO" and array.size:
             raise TypeError
-        return found.astype(float)
+        return array.astype(float)
     except (TypeError, ValueError):
         shown = textwrap.shorten(repr(values), 60, placeholder=" ...")
         raise DataError(f"the {what} must be an array of numbers, and {shown} was given") from None
 
 
 def merged(base: Mapping[Any, Any], changes: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Settings with some of them changed; tables are merged, not replaced."""
+    """Settings with `changes` applied; nested tables are merged, not replaced."""
     result = dict(base)
     for key, value in changes.items():
         old = result.get(key)
@@ -62,7 +62,7 @@ def merged(base: Mapping[Any, Any], changes: Mapping[Any, Any]) -> dict[Any, Any
 
 
 def is_array(values: Any) -> bool:
-    """Whether this is a list or any library's array or column, and not a table."""
+    """Whether `values` is a list or any library's array or column, and not a table."""
     if isinstance(values, list | tuple | range):
         return True
     is_table = hasattr(values, "columns") or hasattr(values, "column_names")

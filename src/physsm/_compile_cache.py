@@ -1,4 +1,4 @@
-"""JAX's persistent compilation cache: the second start of a program need not compile it again."""
+"""JAX's persistent compilation cache: a second process does not compile a program again."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from pathlib import Path
 
 
 def use_compile_cache(folder: str | Path | None = None) -> Path:
-    """Keep compiled programs in a folder, by default physsm's part of the user's cache folder."""
-    # Best called before JAX is imported: else XLA warns of each program that it reads back, at
-    # length, and on the very machine that compiled it.
+    """Store compiled programs in a folder, by default `physsm/compiled` in the user's cache folder.
+
+    Returns the folder.
+    """
+    # Call it before JAX is imported: otherwise XLA prints a long warning for each program that it
+    # reads back, even on the machine that compiled it.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import jax
     import platformdirs

@@ -1,7 +1,7 @@
-"""Everything that physsm raises on purpose.
+"""Errors that physsm raises on purpose.
 
 PhyssmError
-├── PhysicsError    a physics text that cannot be read: where, what was expected, what to write
+├── PhysicsError    a physics text that cannot be read: position, expected text, hint
 ├── DataError       a table or array that cannot be used: file, row, column
 ├── ConfigError     a setting that cannot be used, or settings that contradict each other
 └── RunError        a run folder that cannot be read or written
@@ -20,7 +20,7 @@ class PhyssmError(Exception):
 
 @dataclass(frozen=True)
 class Span:
-    """A place in a physics text. `line` and `column` count from 1; `length` is in characters."""
+    """Position in a physics text. `line` and `column` count from 1; `length` is in characters."""
 
     line: int
     column: int
@@ -30,8 +30,8 @@ class Span:
 class PhysicsError(PhyssmError):
     """A physics text that cannot be read or lifted.
 
-    `message` is one sentence. `span` and `source_line` say where (None where the fault has no
-    place, such as a missing file); `expected` and `hint` say what to write instead.
+    `message` is one sentence. `span` and `source_line` give the position (None where there is none,
+    as for a missing file); `expected` and `hint` say what to write instead.
     """
 
     def __init__(
@@ -54,19 +54,19 @@ class PhysicsError(PhyssmError):
 
     @property
     def line(self) -> int | None:
-        """The line of the fault, counted from 1."""
+        """Line of the error, counted from 1."""
         return self.span.line if self.span else None
 
     @property
     def column(self) -> int | None:
-        """The column of the fault, counted from 1."""
+        """Column of the error, counted from 1."""
         return self.span.column if self.span else None
 
     def _render(self) -> str:
-        place = [self.path] if self.path else []
+        position = [self.path] if self.path else []
         if self.span:
-            place.append(f"line {self.span.line}, column {self.span.column}")
-        lines = [f"{', '.join(place)}: {self.message}" if place else self.message]
+            position.append(f"line {self.span.line}, column {self.span.column}")
+        lines = [f"{', '.join(position)}: {self.message}" if position else self.message]
         if self.span and self.source_line is not None:
             lines += _underlined(self.span, self.source_line)
         if self.expected:
@@ -79,9 +79,9 @@ class PhysicsError(PhyssmError):
 class DataError(PhyssmError):
     """Data that cannot be used.
 
-    `message` is one sentence. `path` is the file, `row` the line of the table counted as a
-    spreadsheet does (the header is row 1, the first data row is row 2), `column` the column's
-    name; each is None where the fault has no such place. `hint` says what to do.
+    `message` is one sentence. `path` is the file. `row` is the row of the table, counted as in a
+    spreadsheet (the header is row 1, the first data row is row 2). `column` is the column's name.
+    Each is None where it does not apply. `hint` says what to do.
     """
 
     def __init__(
@@ -98,10 +98,10 @@ class DataError(PhyssmError):
         self.row = row
         self.column = column
         self.hint = hint
-        place = [path] if path else []
-        place += [f"row {row}"] if row is not None else []
-        place += [f"column {column}"] if column is not None else []
-        text = f"{', '.join(place)}: {message}" if place else message
+        position = [path] if path else []
+        position += [f"row {row}"] if row is not None else []
+        position += [f"column {column}"] if column is not None else []
+        text = f"{', '.join(position)}: {message}" if position else message
         super().__init__(f"{text}\n  {hint}" if hint else text)
 
 
@@ -117,7 +117,7 @@ _SHOWN_WIDTH = 100
 
 
 def _underlined(span: Span, source_line: str) -> list[str]:
-    """The source line and a caret line under the place; a very long line is cut around it."""
+    """Source line and a line of carets under the span; a very long line is cut around it."""
     start = max(0, span.column - 1 - _SHOWN_WIDTH // 2)
     shown = source_line[start : start + _SHOWN_WIDTH].expandtabs(1)
     number = str(span.line)
@@ -127,7 +127,7 @@ def _underlined(span: Span, source_line: str) -> list[str]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """A hint that names the known name nearest to `name`, if one is near."""
+    """Hint with the known name most similar to `name`; None if no name is similar."""
     by_lower = {known_name.lower(): known_name for known_name in known}
     matches = difflib.get_close_matches(name.lower(), by_lower, n=1)
     return f"did you mean {by_lower[matches[0]]}?" if matches else None

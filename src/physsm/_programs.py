@@ -1,10 +1,11 @@
-"""Programs that a later process need not trace again.
+"""Cache of traced programs, so that a later process does not trace them again.
 
-JAX's cache spares compiling but not tracing, which is done in Python and takes seconds. With
-`use_compile_cache`, the traced program is kept too, beside the compiled ones, in the form of
-`jax.export`, of which nothing executes but the computation. Its name is a digest of all that it
-depends on: the function's identity, the shapes of its arguments, physsm's own source, the versions
-beneath it, and JAX's settings. With or without a cache the same program runs, to the last bit.
+JAX's compilation cache saves compiling, but not tracing, which runs in Python and takes seconds.
+With `use_compile_cache`, the traced program is stored too, beside the compiled ones, in the format
+of `jax.export`, which executes nothing but the computation. The file name is a digest of everything
+that the program depends on: the function's identity, the shapes of its arguments, physsm's source,
+the versions of the libraries below, and JAX's settings. With or without a cache the same program
+runs, bit for bit.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from jax import export
 
 from physsm._whole_files import whole_file
 
-_BENEATH = ("jax", "jaxlib", "equinox", "optax")
+_LIBRARIES = ("jax", "jaxlib", "equinox", "optax")
 _SETTINGS = (
     "jax_enable_x64",
     "jax_default_matmul_precision",
@@ -38,9 +39,10 @@ _compiled: dict[Any, Callable[..., Any]] = {}
 class Program:
     """A function of arrays, compiled once for each shape of its arguments.
 
-    `identity` must tell it from every other function: two with one identity are taken to be the
-    same. Without one, nothing is kept for other processes or objects. Arguments may be any trees;
-    results must be arrays in tuples, lists or named tuples that are registered with `serialisable`.
+    `identity` must be unique to the function: two functions with the same identity share compiled
+    programs. With None, programs are neither stored on disk nor shared between objects. Arguments
+    may be any trees; results must be arrays in tuples, lists or named tuples that are registered
+    with `serialisable`.
     """
 
     def __init__(self, function: Callable[..., Any], identity: str | None):
@@ -49,15 +51,15 @@ class Program:
         self._compiled = {} if identity is None else _compiled
 
     def __call__(self, *arguments: Any) -> Any:
-        """The function's result."""
+        """Result of the function."""
         leaves, structure = jax.tree.flatten(arguments)
-        return self._find(leaves, structure)(*leaves)
+        return self._lookup(leaves, structure)(*leaves)
 
     def prepare(self, *arguments: Any) -> None:
         """Compile for the shapes of these arguments, without running."""
-        self._find(*jax.tree.flatten(arguments))
+        self._lookup(*jax.tree.flatten(arguments))
 
-    def _find(self, leaves: list[Any], structure: Any) -> Callable[..., Any]:
+    def _lookup(self, leaves: list[Any], structure: Any) -> Callable[..., Any]:
         shapes = tuple((leaf.shape, leaf.dtype, _is_weak(leaf)) for leaf in leaves)
         key = (self._identity, structure, shapes, _settings())
         run = self._compiled.get(key)
@@ -66,27 +68,27 @@ class Program:
         return run
 
     def _compile(self, leaves: list[Any], structure: Any) -> Callable[..., Any]:
-        def of_leaves(*leaves: Any) -> Any:
+        def from_leaves(*leaves: Any) -> Any:
             return self._function(*structure.unflatten(leaves))
 
-        kept = self._kept_file(leaves, structure)
-        traced = _read(kept)
+        path = self._cache_path(leaves, structure)
+        traced = _read(path)
         if traced is None:
-            traced = export.export(jax.jit(of_leaves))(*leaves)
-            _write(kept, traced)
+            traced = export.export(jax.jit(from_leaves))(*leaves)
+            _write(path, traced)
         return jax.jit(traced.call).lower(*leaves).compile()
 
-    def _kept_file(self, leaves: list[Any], structure: Any) -> Path | None:
+    def _cache_path(self, leaves: list[Any], structure: Any) -> Path | None:
         folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
         if folder is None or self._identity is None:
             return None
         shapes = [f"{leaf.dtype}{leaf.shape}{_is_weak(leaf)}" for leaf in leaves]
-        digest = _digest(self._identity, str(structure), *shapes, *_surroundings())
+        digest = _digest(self._identity, str(structure), *shapes, *_environment())
         return Path(folder) / f"physsm-{digest}.program"
 
 
 def serialisable(*kinds: type) -> None:
-    """Let named tuples be results of programs."""
+    """Register named tuples as results of programs."""
     for kind in kinds:
         export.register_namedtuple_serialization(
             kind, serialized_name=f"{kind.__module__}.{kind.__qualname__}"
@@ -107,20 +109,21 @@ def release_memory() -> None:
 
 
 def _read(path: Path | None) -> export.Exported | None:
-    """A kept program; None if there is none, or if it is not as it was written."""
+    """Stored program; None if there is none or its checksum is wrong."""
     if path is None:
         return None
     try:
         content = path.read_bytes()
         check, program = content[:_CHECK_SIZE], content[_CHECK_SIZE:]
         return export.deserialize(bytearray(program)) if check == _checksum(program) else None
-    except Exception:  # by another version of JAX, perhaps
+    except Exception:  # such as a file of another version of JAX
         return None
 
 
 def _write(path: Path | None, traced: export.Exported) -> None:
-    """Keep a program, unless it calls foreign code, such as LAPACK: tracing makes that ready, and
-    without it the call would crash the process.
+    """Store a program, unless it calls foreign code such as LAPACK.
+
+    Tracing initialises foreign code; without it the call would crash the process.
     """
     if path is not None and "custom_call" not in traced.mlir_module():
         with contextlib.suppress(OSError):  # a cache may be full or read-only
@@ -135,29 +138,29 @@ def _checksum(program: bytes) -> bytes:
 
 
 def _is_weak(leaf: Any) -> bool:
-    """Whether JAX would let the type of this array give way."""
+    """Whether the array has one of JAX's weak types."""
     return getattr(leaf, "weak_type", False)
 
 
 def _settings() -> tuple[Any, ...]:
-    """JAX's settings that change what a program computes."""
+    """JAX settings that change what a program computes."""
     return tuple(getattr(jax.config, name) for name in _SETTINGS)
 
 
-def _surroundings() -> tuple[str, ...]:
+def _environment() -> tuple[str, ...]:
     device = (jax.default_backend(), jax.device_count())
-    return (_source(), *(version(name) for name in _BENEATH), *map(str, (*device, *_settings())))
+    return (_source(), *(version(name) for name in _LIBRARIES), *map(str, (*device, *_settings())))
 
 
 @cache
 def _source() -> str:
-    """A digest of physsm's own files."""
+    """Digest of physsm's own source files."""
     files = sorted(Path(__file__).parent.rglob("*.py"))
     return _digest(*(file.read_text(encoding="utf-8") for file in files))
 
 
 def _digest(*texts: str) -> str:
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for text in texts:
-        found.update(len(text).to_bytes(8, "little") + text.encode())
-    return found.hexdigest()[:32]
+        checksum.update(len(text).to_bytes(8, "little") + text.encode())
+    return checksum.hexdigest()[:32]

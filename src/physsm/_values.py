@@ -1,44 +1,30 @@
-"""The values that travel between the parts: `Panel` in, `Query` for the future, `Forecast` out.
+"""Values that all parts exchange: `Panel` in, `Query` for the future, `Forecast` out.
 
-All are NumPy, padded at the end to a common length, in the units of the user's table. Times are
-float64: a float32 cannot tell the milliseconds of a long recording apart.
+All are NumPy arrays, padded at the end to a common length, in the units of the user's table. Times
+are float64: a float32 cannot resolve the milliseconds of a long series.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from physsm._errors import ConfigError
+from physsm._errors import ConfigError, DataError
+from physsm._layout import Layout, TimeUnit
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-TimeUnit = Literal["s", "min", "h", "d"]
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How the user's table looked, so that a forecast table can look the same.
-
-    Datetimes are numbers inside: the time since `origin` (ISO 8601) in `time_unit`. `origin` is
-    None where the table's own times are numbers.
-    """
-
-    time: str = "time"
-    series: str | None = None
-    integer_ids: bool = False
-    origin: str | None = None
-    time_unit: TimeUnit = "s"
+__all__ = ["Forecast", "Layout", "Panel", "Query", "Series", "TimeUnit", "Unknowns"]
 
 
 class Series(NamedTuple):
-    """One recording without padding. Shapes (steps,), (steps, channels), (steps, controls)."""
+    """One series without padding. Shapes (steps,), (steps, channels), (steps, controls)."""
 
     id: str
     times: Float[np.ndarray, " steps"]
@@ -48,10 +34,10 @@ class Series(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Many series, each with its own times: the one form in which data travels.
+    """Several series, each with its own times: the in-memory form of a table.
 
-    Row i of a series is its i-th time. A channel that was not measured then is NaN. After the
-    last row of a series (`lengths`) its last time and controls are repeated and values are NaN.
+    Step i of a series is its i-th time. A channel that was not measured then is NaN. After the
+    last step of a series (`lengths`), its last time and controls are repeated and values are NaN.
     Make one with `physsm.read_table`, `physsm.to_panel` or `Panel.from_series`.
     """
 
@@ -72,7 +58,7 @@ class Panel:
         control_names: Sequence[str] = (),
         layout: Layout | None = None,
     ) -> Panel:
-        """Pad series to one length. The data is trusted here: `data.table` checks it."""
+        """Panel of series, padded to one length; `data.table` checks the values, not this."""
         lengths = np.array([len(one.times) for one in series], np.int64)
         steps = int(lengths.max(initial=0))
         times = np.zeros((len(series), steps))
@@ -95,7 +81,7 @@ class Panel:
         )
 
     def __repr__(self) -> str:
-        """In one line: how many series and rows, which columns, how much was measured, when."""
+        """Summary in one line: series, rows, columns, share of measured cells, times."""
         rows, cells = int(self.lengths.sum()), int(self.lengths.sum()) * len(self.channels)
         parts = [f"{len(self)} series, {rows} rows", f"channels {', '.join(self.channels)}"]
         parts += [f"controls {', '.join(self.control_names)}"] if self.control_names else []
@@ -113,34 +99,34 @@ class Panel:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, i: int) -> Series:
-        """One series without its padding; views, not copies."""
+        """One series without its padding, as views of the arrays."""
         n = int(self.lengths[i])
         return Series(self.ids[i], self.times[i, :n], self.values[i, :n], self.controls[i, :n])
 
     @property
     def observed(self) -> Bool[np.ndarray, "series steps channels"]:
-        """True where a channel was measured."""
+        """Mask of measured cells."""
         return ~np.isnan(self.values)
 
     @property
     def gaps(self) -> Float[np.ndarray, " gaps"]:
-        """All gaps `t[i+1] - t[i]`, of all series, in one row."""
+        """All gaps `t[i+1] - t[i]` of all series, in one array."""
         within = np.arange(1, self.times.shape[1]) < self.lengths[:, None]
         return np.diff(self.times, axis=1)[within]
 
     @property
     def median_gap(self) -> float:
-        """The median gap; 1 where no series has two rows."""
+        """Median gap; 1 where no series has two steps."""
         return float(np.median(self.gaps)) if self.gaps.size else 1.0
 
     def select(self, indices: Sequence[int] | Int[np.ndarray, " chosen"]) -> Panel:
-        """Some of the series."""
+        """Panel of the chosen series."""
         return self._from(self[int(i)] for i in indices)
 
     def between(
         self, start: Int[np.ndarray, " series"] | int, stop: Int[np.ndarray, " series"] | int
     ) -> Panel:
-        """Rows `start` to `stop` (exclusive) of each series."""
+        """Panel of the steps `start` to `stop` (exclusive) of each series."""
         starts = np.broadcast_to(np.asarray(start), (len(self),))
         stops = np.broadcast_to(np.asarray(stop), (len(self),))
         return self._from(
@@ -149,7 +135,7 @@ class Panel:
         )
 
     def only(self, channels: Sequence[str]) -> Panel:
-        """Some of the channels, in the order given."""
+        """Panel of the chosen channels, in the order given."""
         columns = [self.channels.index(name) for name in channels]
         return replace(self, values=self.values[:, :, columns], channels=tuple(channels))
 
@@ -159,7 +145,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """The times to forecast and the controls then, padded like a `Panel`."""
+    """Times to forecast and the controls at these times, padded like a `Panel`."""
 
     times: Float[np.ndarray, "series steps"]
     controls: Float[np.ndarray, "series steps controls"]
@@ -168,9 +154,9 @@ class Query:
 
 @dataclass(frozen=True, eq=False)
 class Unknowns:
-    """The learned terms over time, in physical units, with their spread over the states.
+    """Learned unknowns over time, in physical units, with their standard deviation over the states.
 
-    `mean` and `std` have shape (series, steps, unknowns); rows after `lengths` are padding.
+    `mean` and `std` have shape (series, steps, unknowns); steps after `lengths` are padding.
     """
 
     names: tuple[str, ...]
@@ -183,12 +169,12 @@ class Unknowns:
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """What a forecaster says of the future, in the units of the table.
+    """Forecast of several series, in the units of the table.
 
-    `lower` and `upper` are meant to hold a share `coverage` of the measurements. `states` and
-    `unknowns` are None for a model that has no physics. Rows after `lengths` are padding. Behind
-    `quantile` are the `spread`, how many of it hold each share of the errors (`distances`), and the
-    `limits` of each channel.
+    A share `coverage` of the measurements should lie between `lower` and `upper`. `states` and
+    `unknowns` are None for a model without physics. Steps after `lengths` are padding. `quantile`
+    reads `spread` (the scale of the errors), `distances` (the quantiles of the absolute errors, in
+    units of `spread`, at evenly spaced levels) and `limits` (the range of each channel).
     """
 
     ids: tuple[str, ...]
@@ -210,42 +196,68 @@ class Forecast:
     limits: tuple[np.ndarray, np.ndarray] | None = None
 
     def __repr__(self) -> str:
-        """In one line: how many series and times, which channels, which intervals."""
+        """Summary in one line: series, times, channels, intervals."""
         times = int(self.lengths.sum())
-        kept = "without intervals" if np.isnan(self.coverage) else f"{self.coverage:.0%} intervals"
+        without = np.isnan(self.coverage)
+        intervals = "without intervals" if without else f"{self.coverage:.0%} intervals"
         return (
             f"Forecast({len(self.ids)} series, {times} times; channels "
-            f"{', '.join(self.channels)}; {kept})"
+            f"{', '.join(self.channels)}; {intervals})"
         )
 
     def quantile(self, level: float) -> Float[np.ndarray, "series steps channels"]:
-        """Below which a share `level` of the measurements is expected; NaN without intervals.
+        """Quantile of the forecast at `level`; NaN without intervals.
 
-        Errors are taken to be as likely above the mean as below it, as the intervals are.
+        Errors are assumed to be symmetric about the mean, as the intervals are.
         """
         if not 0 < level < 1:
             raise ConfigError(f"the level is {level} and must be between 0 and 1")
         if self.spread is None or self.distances is None or self.limits is None:
             return np.full_like(self.mean, np.nan)
         grid = np.linspace(0, 1, self.distances.shape[1])
-        reach = np.array([np.interp(abs(2 * level - 1), grid, row) for row in self.distances])
-        return np.clip(self.mean + np.sign(level - 0.5) * reach * self.spread, *self.limits)
+        distance = np.array([np.interp(abs(2 * level - 1), grid, row) for row in self.distances])
+        return np.clip(self.mean + np.sign(level - 0.5) * distance * self.spread, *self.limits)
 
     @property
     def valid(self) -> Bool[np.ndarray, "series steps"]:
-        """False in the padding."""
+        """Mask of the steps that are no padding."""
         return np.arange(self.times.shape[1]) < self.lengths[:, None]
 
     def to_frame(self) -> pl.DataFrame:
-        """A table with the history's own series and time columns, then, for each channel,
+        """Table with the series and time columns of the history's table, then, for each channel,
         `NAME`, `NAME_lower` and `NAME_upper`.
         """
-        from physsm.data.output import forecast_frame
-
-        return forecast_frame(self)
+        parts = {"": self.mean, "_lower": self.lower, "_upper": self.upper}
+        columns = [
+            (f"{name}{ending}", part[:, :, k])
+            for k, name in enumerate(self.channels)
+            for ending, part in parts.items()
+        ]
+        return self.layout.long_frame(self.ids, self.times, self.lengths, columns)
 
     def plot(self, history: Panel | None = None, series: int = 0) -> Figure:
-        """A matplotlib figure of one series: means, intervals and, if given, its history."""
-        from physsm.report.forecast_plot import plot_forecast
+        """Matplotlib figure of one series: means, intervals and, if given, its history."""
+        from physsm._forecast_plot import ChannelCurves, draw_forecast
 
-        return plot_forecast(self, history, series)
+        if not -len(self.ids) <= series < len(self.ids):
+            raise DataError(f"there is no series {series}: the forecast has {len(self.ids)}")
+        name = self.ids[series]
+        if history is not None and name not in history.ids:
+            raise DataError(f"the history has no series {name}")
+        past = history[history.ids.index(name)] if history is not None else None
+        n = int(self.lengths[series])
+        curves = [
+            ChannelCurves(
+                name=channel,
+                times=self.times[series, :n],
+                mean=self.mean[series, :n, k],
+                lower=self.lower[series, :n, k],
+                upper=self.upper[series, :n, k],
+                past_times=np.empty(0) if past is None else past.times,
+                past_values=np.empty(0)
+                if history is None or past is None
+                else past.values[:, history.channels.index(channel)],
+            )
+            for k, channel in enumerate(self.channels)
+        ]
+        return draw_forecast(curves, f"series {name}", self.layout.time, self.coverage)

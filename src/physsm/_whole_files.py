@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writes and locks of files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import IO, Any, BinaryIO
 
 
 def try_lock(stream: IO[Any]) -> bool:
-    """Lock an open file for this program until it is closed; False if another program has it.
+    """Lock an open file for this process until it is closed; False if another process holds it.
 
-    Where the system has no such locks (Windows), nothing is locked.
+    A system without such locks (Windows) locks nothing.
     """
     try:
         import fcntl
@@ -28,11 +28,10 @@ def try_lock(stream: IO[Any]) -> bool:
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A stream whose content replaces the file once the block has ended; on any error the file
-    stays as it was.
+    """Stream whose content replaces the file when the block ends; on an error the file stays.
 
-    The content reaches the disk before the name does, so that no moment of a crash or power cut
-    leaves a file that is half written.
+    The content is flushed to the disk before the file is renamed, so that a crash or power cut
+    never leaves a half-written file.
     """
     unfinished = path.parent / f".physsm-{secrets.token_hex(8)}.tmp"
     try:

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from physsm.physics.library import system_names
+from physsm.physics.read import system_names
 
 COMMAND = [sys.executable, "-c", "from physsm.cli.main import run; run()"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from physsm import System
 from physsm.physics import explain
-from physsm.physics.library import system_names
+from physsm.physics.read import system_names
 from tests.physics.truth import assert_lifted_form_is_true
 
 pytestmark = pytest.mark.parametrize("name", system_names())

@@ -10,7 +10,6 @@ from polars.testing import assert_frame_equal
 from physsm._errors import DataError
 from physsm._values import Forecast, Layout
 from physsm.data.files import write_table
-from physsm.data.output import forecast_frame
 
 
 def forecast(layout: Layout, ids=("7", "3"), channels=("x", "y")) -> Forecast:
@@ -22,7 +21,7 @@ def forecast(layout: Layout, ids=("7", "3"), channels=("x", "y")) -> Forecast:
 
 
 def test_forecast_has_the_look_of_its_history():
-    frame = forecast_frame(forecast(Layout("t", "id", integer_ids=True)))
+    frame = forecast(Layout("t", "id", integer_ids=True)).to_frame()
     expected = pl.DataFrame(
         {
             "id": [7, 7, 7, 3],
@@ -40,7 +39,7 @@ def test_forecast_has_the_look_of_its_history():
 
 def test_text_ids_and_dates():
     layout = Layout("date", "id", origin="2024-01-01T00:00:00", time_unit="d")
-    frame = forecast_frame(forecast(layout, ids=("a", "b")))
+    frame = forecast(layout, ids=("a", "b")).to_frame()
     assert frame["id"].to_list() == ["a", "a", "a", "b"]
     assert frame["date"].to_list() == [
         datetime(2024, 1, 2), datetime(2024, 1, 2, 12), datetime(2024, 1, 4), datetime(2024, 1, 3)
@@ -49,7 +48,7 @@ def test_text_ids_and_dates():
 
 def test_utc_is_kept_in_files(tmp_path):
     layout = Layout("date", None, origin="2024-01-01T00:00:00Z", time_unit="d")
-    frame = forecast_frame(forecast(layout)).head(1)
+    frame = forecast(layout).to_frame().head(1)
     assert frame["date"].item() == datetime(2024, 1, 2, tzinfo=UTC)
     write_table(frame, tmp_path / "out.csv")
     header, row = (tmp_path / "out.csv").read_text().splitlines()
@@ -59,7 +58,7 @@ def test_utc_is_kept_in_files(tmp_path):
 
 def test_two_columns_of_one_name():
     with pytest.raises(DataError, match="two columns of this name") as caught:
-        forecast_frame(forecast(Layout(), channels=("x", "x_lower")))
+        forecast(Layout(), channels=("x", "x_lower")).to_frame()
     assert caught.value.column == "x_lower"
 
 

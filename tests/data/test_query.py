@@ -58,7 +58,7 @@ WRONG = [
      "time", "ends at 5;"),
     (future(time=[6, 0.5]), HISTORY, "the time 0.5 is not after", 2, "time", "ends at 1;"),
     (future(u=[1.0, None]), HISTORY, "the control is empty", 2, "u", "in every row"),
-    (future(id=["a", "a", "b"], time=[7, 6, 6], u=[1, 1, 1]), HISTORY, "the time goes back", 2,
+    (future(id=["a", "a", "b"], time=[7, 6, 6], u=[1, 1, 1]), HISTORY, "the time decreases", 2,
      "time", ""),
     (future(time=["2024-01-01", "2024-01-02"]), HISTORY, "dates, but numbers in the history", None,
      "time", ""),

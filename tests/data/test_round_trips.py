@@ -17,8 +17,7 @@ from polars.testing import assert_frame_equal
 from physsm._values import Layout, Panel, Series
 from physsm.data.arrays import panel_from_arrays
 from physsm.data.files import write_table
-from physsm.data.output import panel_frame
-from physsm.data.table import read_table, to_panel
+from physsm.data.table import panel_frame, read_table, to_panel
 
 # Two series with times of their own, interleaved; a cell, a row and two channels' halves missing.
 NUMBERS = pl.DataFrame(

@@ -113,9 +113,9 @@ def test_too_short_names_the_series_and_lengths():
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.5, float("nan")])
 def test_impossible_shares(share):
-    with pytest.raises(ConfigError, match="must lie between 0 and 1"):
+    with pytest.raises(ConfigError, match="must be between 0 and 1"):
         split_series(panel_of([5, 5]), share, 0)
-    with pytest.raises(ConfigError, match="must lie between 0 and 1"):
+    with pytest.raises(ConfigError, match="must be between 0 and 1"):
         split_time(panel_of([9]), share, 0)
 
 

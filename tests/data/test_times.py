@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from physsm._errors import ConfigError
-from physsm.data.output import panel_frame
-from physsm.data.table import to_panel
+from physsm.data.table import panel_frame, to_panel
 
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 

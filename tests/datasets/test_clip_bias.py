@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from physsm.datasets._clip_bias import clipped_mean, without_clip_bias
+from physsm.datasets._pendulum_frames import clipped_mean, without_clip_bias
 from physsm.datasets.pendulum import DATASET, frames
 from physsm.metrics import mae
 

@@ -91,7 +91,7 @@ def test_shares_of_a_table(tmp_path):
         (3, "2020-03-04,1001,-3,2", "row 5: a number of persons is missing or negative"),
         (3, "2020-03-04,inf,8,2", "row 5, column Susceptible: inf is not a finite number"),
         (3, "2020-03-04,990,8", "row 5: this row has 3 cells, the header has 4 cells"),
-        (3, "2020-03-02,990,8,2", "row 5, column Date: the time goes back"),
+        (3, "2020-03-02,990,8,2", "row 5, column Date: the time decreases"),
         (3, "2020-03-03,990,8,2", "row 5, column Date: "),
         (3, "yesterday,990,8,2", "row 5, column Date: "),
         (3, "2020-03-04,991,8,2", "row 5: the three add up to 1001 persons"),
@@ -110,7 +110,9 @@ def test_a_fault_is_named_with_file_and_row(tmp_path, row, text, message):
 def test_a_missing_day_is_named(tmp_path):
     rows = sir_rows()
     del rows[3]
-    with pytest.raises(DataError, match=r"a\.csv, row 5: this is not the day after the row before"):
+    with pytest.raises(
+        DataError, match=r"a\.csv, row 5: this is not the day after that of the row before"
+    ):
         read_epidemic(write_sir(tmp_path / "a.csv", rows), "Nowhere")
 
 
@@ -194,15 +196,15 @@ def test_populations_are_those_of_whole_countries(tmp_path):
     [
         ("", "the file is empty"),
         (jhu_text([("", "A", [])]), "are not one day each"),
-        (jhu_text([("", "A", [1, "x"])]), "row 2, column 1/23/20: 'x' is no count of persons"),
-        (jhu_text([("", "A", [1, ""])]), "row 2, column 1/23/20: None is no count of persons"),
-        (jhu_text([("", "A", [1, -2])]), "row 2, column 1/23/20: '-2' is no count of persons"),
-        (jhu_text([("", "A", [1, "nan"])]), "'nan' is no count of persons"),
+        (jhu_text([("", "A", [1, "x"])]), "row 2, column 1/23/20: 'x' is not a number of persons"),
+        (jhu_text([("", "A", [1, ""])]), "row 2, column 1/23/20: None is not a number of persons"),
+        (jhu_text([("", "A", [1, -2])]), "row 2, column 1/23/20: '-2' is not a number of persons"),
+        (jhu_text([("", "A", [1, "nan"])]), "'nan' is not a number of persons"),
         (jhu_text([("", "A", [1, 2]), ("", "B", [1])], days=2), "row 3: this row has 5 cells"),
         (jhu_text([("", "A", [1, 2])]).replace("1/23/20", "1/24/20"), "are not one day each"),
         (jhu_text([("", "A", [1, 2])]).replace("1/23/20", "1/21/20"), "are not one day each"),
-        (jhu_text([("", "A", [1, 2])]).replace("1/23/20", "2/30/20"), "'2/30/20' is no day"),
-        (jhu_text([("", "A", [1, 2])]).replace("/20,", f"/{10**30},"), "is no day"),
+        (jhu_text([("", "A", [1, 2])]).replace("1/23/20", "2/30/20"), "'2/30/20' is not a day"),
+        (jhu_text([("", "A", [1, 2])]).replace("/20,", f"/{10**30},"), "is not a day"),
         (jhu_text([("", "A", [1, 2])]).replace("Country/", ""), "no column Country/Region"),
         (jhu_text([("", "A", [1, 2])]).replace('"A"', ""), "row 2: there is no country"),
         (jhu_text([("", "A", [1, 2])]).replace('"A"', '"A'), "row 2: a quote has no partner"),
@@ -218,7 +220,7 @@ def test_a_wrong_table_of_counts(tmp_path, text, message):
 @pytest.mark.parametrize("number", ["many", "nan", "inf", "-5"])
 def test_a_wrong_number_of_people(tmp_path, number):
     path = write(tmp_path / "p.csv", people_text(("", "", "A", 5), ("", "", "B", number)))
-    with pytest.raises(DataError, match="row 3: there must be a country and a number"):
+    with pytest.raises(DataError, match="row 3: a country and its population are needed"):
         read_populations(path)
 
 

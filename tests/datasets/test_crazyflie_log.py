@@ -99,7 +99,7 @@ def test_a_log_without_records_has_events_without_rows(read, kinds):
 def test_no_log_at_all(read, tmp_path):
     whole = log_bytes(2, [FLIGHT], flight_records(2))
     for content in (b"", b"\xbc", b"time,acc\n0,1\n", signed(b"\xbb" + whole[1:-4])):
-        with pytest.raises(DataError, match="is no Crazyflie log"):
+        with pytest.raises(DataError, match="is not a Crazyflie log"):
             read(content)
     for path in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(DataError, match="cannot be read"):
@@ -178,8 +178,8 @@ def test_damage_that_is_signed_again_is_refused_or_makes_whole_events(read):
         ([FLIGHT, (65535, "again", ["x(f)"])], "names an event or one of its variables twice"),
         ([FLIGHT, (1, "fixedFrequency", ["x(f)"])], "names an event or one of its variables twice"),
         ([(1, "a", ["x(f)", "x(I)"])], "names an event or one of its variables twice"),
-        ([(1, "a", ["x(z)"])], r"the variable 'x\(z\)' of a type that is not known"),
-        ([(1, "a", ["x"])], "the variable 'x' of a type that is not known"),
+        ([(1, "a", ["x(z)"])], r"the variable 'x\(z\)' of an unknown type"),
+        ([(1, "a", ["x"])], "the variable 'x' of an unknown type"),
         ([(1, "a", [])], "0 events or variables"),
         ([], "0 events or variables"),
     ],
@@ -199,5 +199,5 @@ def test_a_record_of_an_unknown_event(read, kinds):
 
 def test_a_name_that_is_no_text(read):
     body = log_bytes(2, [FLIGHT], flight_records(2))[:-4]
-    with pytest.raises(DataError, match="that is no text"):
+    with pytest.raises(DataError, match="that is not text"):
         read(signed(body.replace(b"acc.x", b"acc.\xff")))

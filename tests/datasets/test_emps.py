@@ -122,7 +122,7 @@ def test_damaged_files_are_refused(tmp_path):
         if length in ends:  # as if the file had fewer variables
             message = "has no numbers called"
         else:
-            message = "is no file of MATLAB|is damaged or cut off"
+            message = "is not a MATLAB file|is damaged or truncated"
         with pytest.raises(DataError, match=message):
             read_recording(path)
     refused, places = 0, range(8 * 128, 8 * len(whole), 11)
@@ -136,7 +136,7 @@ def test_damaged_files_are_refused(tmp_path):
             refused += place >= 8 * 128
     assert refused > 0.98 * len(places)
     write(tmp_path, compressed=False)  # has no checksums
-    with pytest.raises(DataError, match="damaged or cut off"):
+    with pytest.raises(DataError, match="damaged or truncated"):
         read_recording(path)
     for path in (tmp_path, tmp_path / "nowhere.mat"):
         with pytest.raises(DataError, match="cannot be read"):

@@ -12,7 +12,7 @@ import pytest
 
 from physsm._errors import ConfigError, DataError, RunError
 from physsm.datasets import _fetch
-from physsm.datasets._fetch import Patience, _inside, fetch_file, fetch_source
+from physsm.datasets._fetch import Patience, _archive_digests, fetch_file, fetch_source
 from physsm.datasets._sources import File, Source
 
 CONTENT = bytes(range(256)) * 1200  # 307,200 bytes: several chunks
@@ -230,7 +230,7 @@ def test_a_longer_file_is_refused_before_it_fills_the_disk(server, tmp_path):
 
 def test_a_missing_file_is_named_and_not_asked_for_again(server, tmp_path):
     del server.files["/a"]
-    with pytest.raises(DataError, match=rf"{server.address}/a cannot be fetched.*404"):
+    with pytest.raises(DataError, match=rf"{server.address}/a cannot be downloaded.*404"):
         fetch(server, tmp_path)
     assert len(server.asked) == 1
     assert names(tmp_path) == []
@@ -246,7 +246,7 @@ def test_a_server_error_may_pass(server, tmp_path):
 def test_a_slow_server_ends_in_an_error(server, tmp_path, mood):
     server.moods = [mood] * 2
     start = time.monotonic()
-    with pytest.raises(DataError, match=r"sent nothing, or next to nothing, for 0\.3 s"):
+    with pytest.raises(DataError, match=r"sent almost nothing for 0\.3 s"):
         fetch_file(
             file_of(CONTENT),
             tmp_path,
@@ -366,7 +366,7 @@ def test_an_archive_stands_for_its_files(server, tmp_path):
     archive = archive.rename(tmp_path / "other")
     with tarfile.open(tmp_path / "toy" / "all.tar", "w:xz") as whole:
         whole.add(tmp_path / "inside", "deep/inside")
-    _inside.cache_clear()
+    _archive_digests.cache_clear()
     assert fetch_source(source, tmp_path, patience=QUICK).before == source.files
 
 
@@ -379,7 +379,7 @@ def test_a_mirror_replaces_all_addresses(server, toy, tmp_path, monkeypatch):
     server.files["/mirror/toy/derived"] = b"third"
     assert [file.path for file in fetch_source(toy, tmp_path).fetched] == ["derived"]
     del server.files["/mirror/toy/one"]
-    with pytest.raises(DataError, match="/mirror/toy/one cannot be fetched"):
+    with pytest.raises(DataError, match="/mirror/toy/one cannot be downloaded"):
         fetch_source(toy, tmp_path / "other", patience=QUICK)
 
 

@@ -234,7 +234,7 @@ def test_mini_is_split_by_scene(tmp_path):
     twice = {name: pickle.dumps(scenario()) for name in ("a.pkl", "b.pkl")}
     path = tmp_path / "nuscenes_scenarionet" / "nuscenes_mini_10scenes_scenarionet.tar.xz"
     archive(path, twice)
-    with pytest.raises(DataError, match="scene-0001 is there twice"):
+    with pytest.raises(DataError, match="scene-0001 occurs twice"):
         MiniRecordings(tmp_path)
     archive(path, {"a.pkl": pickle.dumps(scenario("scene-0103"))})
     with pytest.raises(DataError, match="no windows for training"):

@@ -114,7 +114,7 @@ def test_wrong_files_are_refused(tmp_path):
         (good + "\n" + good, "another row at this keyframe", 2),
         (good + "\n1 2 3", "3 fields, not 20", 2),
         (good + "\n\n" + good, "0 fields", 2),
-        (good.encode() + b"\n\xff\xfe", "no ASCII", 2),
+        (good.encode() + b"\n\xff\xfe", "not ASCII", 2),
         ("", "empty", None),
     ]:
         with pytest.raises(DataError, match=message) as caught:

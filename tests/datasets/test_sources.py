@@ -15,8 +15,8 @@ from physsm._registry import find, names_in
 from physsm.datasets._sources import (
     File,
     cache_folder,
+    data_folders,
     locate,
-    places,
     present,
     read_source,
     source_names,
@@ -117,13 +117,13 @@ def test_an_unknown_source_is_named():
 
 def test_places_are_searched_in_order(tmp_path, monkeypatch):
     monkeypatch.setenv("PHYSSM_DATA", str(tmp_path / "environment"))
-    assert places(tmp_path / "named") == [
+    assert data_folders(tmp_path / "named") == [
         tmp_path / "named",
         tmp_path / "environment",
         cache_folder(),
     ]
     monkeypatch.delenv("PHYSSM_DATA")
-    assert places() == [cache_folder()]
+    assert data_folders() == [cache_folder()]
     assert cache_folder().is_absolute()
 
 

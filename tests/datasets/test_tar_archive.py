@@ -58,7 +58,7 @@ def test_a_damaged_header_is_no_end(tmp_path, member):
 
 @pytest.mark.parametrize("behind", [b"hello", lzma.compress(b"more")])
 def test_nothing_may_follow(tmp_path, behind):
-    with pytest.raises(DataError, match="something follows its end"):
+    with pytest.raises(DataError, match="there are bytes after its end"):
         members(tmp_path, lzma.compress(tar()) + behind)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from physsm.physics.library import system_names, system_text
+from physsm.physics.read import system_names, system_text
 
 # One text that uses every feature of the language.
 EVERYTHING = """# all of the language

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from physsm import System
-from physsm.physics.control_terms import control_terms
 from physsm.physics.program import run_program
 
 
@@ -24,8 +23,8 @@ from physsm.physics.program import run_program
     ],
 )
 def test_functions_that_the_equations_name(text, functions):
-    found = control_terms(System.parse(text).structure)
-    assert sorted(str(function) for function in found) == functions
+    terms = System.parse(text).structure.control_terms
+    assert sorted(str(function) for function in terms) == functions
 
 
 def test_the_program_computes_them_for_many_rows_at_once():

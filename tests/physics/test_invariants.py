@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from physsm import PhysicsError, System
-from physsm.physics.library import system_names
+from physsm.physics.read import system_names
 
 
 def numeric_invariants(system: System) -> np.ndarray:

@@ -149,4 +149,4 @@ def test_too_large_a_question_is_left_open():
     names = ", ".join(f"?c{k}" for k in range(n_constants))
     warnings = System.parse(f"{text}\nunknown {names} constant").warnings
     assert len(warnings) == n_states
-    assert all("shares unknowns with too many others" in warning for warning in warnings)
+    assert all("shares unknowns with too many entries" in warning for warning in warnings)

@@ -32,7 +32,7 @@ def test_a_truncated_file_is_named(tmp_path: Path, share):
     text = json.dumps(sample_contents())
     path = tmp_path / "evaluation.json"
     path.write_text(text[: int(share * len(text))])
-    with pytest.raises(RunError, match="cut short; fit again into another folder") as caught:
+    with pytest.raises(RunError, match="truncated; fit again into another folder") as caught:
         read_contents(path)
     assert str(path) in str(caught.value)
 
@@ -41,7 +41,7 @@ def test_a_truncated_file_is_named(tmp_path: Path, share):
 def test_what_is_no_json_is_named(tmp_path: Path, content):
     path = tmp_path / "evaluation.json"
     path.write_bytes(content)
-    with pytest.raises(RunError, match=r"no valid JSON"):
+    with pytest.raises(RunError, match=r"not valid JSON"):
         read_contents(path)
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from physsm._palette import line_styles
 from physsm.report.contents import Number
 from physsm.report.figure import forecast_figure, training_figure, unknowns_figure
 from physsm.report.markup import number, power_of_ten, share
-from physsm.report.palette import line_styles
 from tests.report.sample import sample_contents
 
 STYLES = line_styles(["arx", "repeat_last", "linear_trend"])

@@ -227,7 +227,7 @@ def test_an_evaluation_of_almost_nothing_has_a_page():
     contents["warnings"], contents["data"]["channels"], contents["data"]["controls"] = [], [], []
     text = ParsedPage(render_page(contents)).text
     assert "This model has no physics" in text
-    assert "No examples were kept." in text
+    assert "There are no example forecasts." in text
     assert "No scores were kept." in text
     assert "Warnings None." in text
 
@@ -323,4 +323,4 @@ def test_long_series_do_not_make_a_huge_page():
     channel["others"] = {"arx": times}
     page = render_page(contents)
     assert len(page) < 1_500_000
-    assert "Long rows are thinned evenly for the figure." in page
+    assert "Long series are evenly thinned for the figure." in page

@@ -28,7 +28,7 @@ def test_a_scene_shows_map_agents_target_and_forecasts(tmp_path):
     )
     (axes,) = figure.axes
     labels = axes.get_legend_handles_labels()[1]
-    assert labels == ["other agents", "what it did", "seen", "straight", "still", "now"]
+    assert labels == ["other agents", "actual track", "seen", "straight", "still", "now"]
     assert axes.get_aspect() == 1
     assert axes.get_xlabel().endswith("(m)")
     assert axes.get_ylabel().endswith("(m)")
@@ -50,7 +50,7 @@ def test_the_view_holds_the_target_and_what_is_forecast():
 
 def test_a_target_that_stands_still_can_be_drawn():
     figure = plot_scene(np.zeros((1, 2)), np.zeros((0, 2)))
-    assert figure.axes[0].get_legend_handles_labels()[1] == ["what it did", "seen", "now"]
+    assert figure.axes[0].get_legend_handles_labels()[1] == ["actual track", "seen", "now"]
     figure.canvas.draw()
 
 
@@ -60,5 +60,5 @@ def test_what_cannot_be_drawn_is_said(without_type_checks):
         plot_scene(context, future, others=[np.zeros((3, 3))])
     with pytest.raises(DataError, match=r"map_lines\[1\] holds an infinite"):
         plot_scene(context, future, map_lines=[lanes[0], lanes[0] + np.inf])
-    with pytest.raises(DataError, match="no row that was measured"):
+    with pytest.raises(DataError, match="no measured row"):
         plot_scene(context * np.nan, future)

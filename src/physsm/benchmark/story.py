@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from physsm._values import Forecast, Panel, Unknowns
+from physsm._version import __version__
 from physsm.benchmark.evaluate import Score
 from physsm.benchmark.trial import panel_trial
 from physsm.data.window import Sizes
@@ -36,8 +37,6 @@ def make_story(
     """All that a report shows. `panel` holds series that the model was not trained on; `truth`
     are the true values of unknowns, where a simulation knows them.
     """
-    from physsm import __version__
-
     panel = model.check(panel)
     system = model.system
     unknowns = model.unknowns(panel) if system is not None and system.unknowns else None

@@ -54,9 +54,9 @@ def dataset_row(dataset: Dataset, data_dir: Path | None) -> dict[str, Any]:
 
 def _folders(source: Source, files: Iterable[File], data_dir: Path | None) -> list[str]:
     """The folder of the source that has each of some files, of those that are here."""
-    from physsm.datasets._sources import places, present
+    from physsm.datasets._sources import data_folders, present
 
-    found, folders = present(source, data_dir), [p / source.name for p in places(data_dir)]
+    found, folders = present(source, data_dir), [p / source.name for p in data_folders(data_dir)]
     inside = [found[file.path] for file in files if file.path in found]
     return [str(next(f for f in folders if path.is_relative_to(f))) for path in inside]
 
@@ -87,13 +87,13 @@ def dataset_table(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 def fetched_row(source: Source, result: Fetched, data_dir: Path | None) -> dict[str, Any]:
     """What became of a download."""
-    from physsm.datasets._sources import places
+    from physsm.datasets._sources import data_folders
 
     return {
         "source": source.name,
         "licence": source.licence,
         "terms": source.terms,
-        "folder": str(places(data_dir)[0] / source.name),
+        "folder": str(data_folders(data_dir)[0] / source.name),
         "fetched": len(result.fetched),
         "here_before": len(result.before),
         "folders_before": list(dict.fromkeys(_folders(source, result.before, data_dir))),
@@ -251,7 +251,7 @@ def _moment(time: float, layout: Layout) -> str:
         return f"{time:.10g}"
     import numpy as np
 
-    from physsm.data.times import to_datetimes
+    from physsm._layout import to_datetimes
 
     (moment,) = to_datetimes(np.array([time]), layout.origin, layout.time_unit)
     text = moment.isoformat(sep=" ", timespec="auto").removesuffix("+00:00")

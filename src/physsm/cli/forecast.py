@@ -29,7 +29,6 @@ def forecast(
     from physsm._errors import ConfigError
     from physsm.cli.named_data import named_data
     from physsm.data.files import write_table
-    from physsm.data.output import forecast_frame
     from physsm.models._base import load
 
     if named_data(str(table)) is not None:
@@ -44,7 +43,7 @@ def forecast(
     fitted = load(run)
     history = fitted.check(table)
     future = fitted.forecast(history, times=times, horizon=horizon, coverage=coverage)
-    frame = forecast_frame(future)
+    frame = future.to_frame()
     write_table(frame, out)
     for warning in future.warnings:
         show_error(warning, kind="warning")

@@ -42,9 +42,9 @@ app.add_typer(bench)
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        import physsm
+        from physsm._version import __version__
 
-        show_plain(f"physsm {physsm.__version__}")
+        show_plain(f"physsm {__version__}")
         raise typer.Exit
 
 

@@ -8,8 +8,7 @@ def systems(json: Json = False, debug: Debug = False) -> None:
     """List the built-in systems."""
     from rich.table import Table
 
-    from physsm.physics.library import system_names
-    from physsm.physics.read import load_structure
+    from physsm.physics.read import load_structure, system_names
 
     structures = {name: load_structure(name) for name in system_names()}
     rows = [

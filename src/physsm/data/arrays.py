@@ -1,4 +1,4 @@
-"""NumPy arrays, or lists of them → `Panel`."""
+"""Panels from NumPy arrays or lists of arrays."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def panel_from_arrays(
     channels: Sequence[str] | None = None,
     control_names: Sequence[str] | None = None,
 ) -> Panel:
-    """Make a `Panel` of arrays, or of lists with one array for each series.
+    """Panel of arrays, or of lists with one array for each series.
 
     Args:
         times: (steps,) or (series, steps), or a list of one-dimensional arrays; numbers or
-            `datetime64`. One row of times may serve several series.
+            `datetime64`. One array of times may serve several series.
         values: (steps, channels) or (series, steps, channels), or a list of (steps, channels).
             NaN means not measured.
-        controls: as `values`; every entry must be finite.
-        ids: one for each series; by default 0, 1, ...
+        controls: like `values`; every entry must be finite.
+        ids: one id for each series; by default 0, 1, ...
         channels: names of the channels; by default x0, x1, ...
         control_names: names of the controls; by default u0, u1, ...
 
-    In errors, row counts the steps of a series from 1.
+    In errors, `row` counts the steps of a series from 1.
     """
     measured = _per_series("values", values)
     inputs = None if controls is None else _per_series("controls", controls)
@@ -76,7 +76,7 @@ def panel_from_arrays(
 
 
 def _per_series(role: str, given: Any) -> list[np.ndarray]:
-    """One array for each series: one-dimensional for times, else with an axis of channels."""
+    """Array of each series: one-dimensional for times, else with an axis of channels."""
     dimensions = 1 if role == "times" else 2
     try:
         if isinstance(given, list | tuple) and any(np.ndim(one) == dimensions for one in given):

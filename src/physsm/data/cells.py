@@ -1,4 +1,4 @@
-"""Raw columns → numbers and series ids, with the place of a cell that cannot be understood."""
+"""Numbers and series ids of raw columns; an error names the row and column of a bad cell."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 def read_numbers(
     table: RawTable, name: str, advice: str = _CHANNEL_ADVICE
 ) -> Float[np.ndarray, " rows"]:
-    """A column as finite numbers, NaN where the cell is empty or says so (NaN, NA, null, -).
+    """Column as finite numbers; NaN where a cell is empty or is NaN, NA, null or -.
 
-    `advice` is for a cell that is neither a number nor empty.
+    `advice` is the hint for a cell that is neither a number nor empty.
     """
     column = table.frame[name]
     if is_text(column):
@@ -58,14 +58,14 @@ def read_numbers(
 
 
 def read_ids(table: RawTable, name: str) -> tuple[pl.Series, bool]:
-    """The series id of each row as text, and whether all ids are integers."""
+    """Series id of each row as text, and whether all ids are integers."""
     column = table.frame[name]
     if is_text(column):
         ids = column.cast(pl.String).str.strip_chars()
     elif column.dtype.is_integer():
         ids = column.cast(pl.String)
     elif column.dtype.is_float() or column.dtype == pl.Null:
-        # Integers become floats in libraries where only floats can be missing.
+        # Some libraries store integers with missing cells as floats.
         ids = column.cast(pl.Float64).fill_nan(None).cast(pl.Int64, strict=False).cast(pl.String)
         fraction = first_true((column != ids.cast(pl.Float64)).fill_null(False))
         if fraction is not None:
@@ -86,18 +86,18 @@ def read_ids(table: RawTable, name: str) -> tuple[pl.Series, bool]:
 
 
 def is_text(column: pl.Series) -> bool:
-    """Whether the cells are text that is still to be understood."""
+    """Whether the cells are text that is not yet parsed."""
     return column.dtype in (pl.String, pl.Categorical, pl.Enum)
 
 
 def stripped(column: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """The text without blanks around it, and whether it says that nothing was measured."""
+    """Text without surrounding blanks, and whether it means "not measured"."""
     text = column.cast(pl.String).str.strip_chars()
     return text, text.is_null() | text.str.to_lowercase().is_in(_NOT_MEASURED).fill_null(True)
 
 
 def kind(column: pl.Series) -> str:
-    """What a column holds, in plain words."""
+    """Kind of values in a column, for messages."""
     if column.dtype == pl.Boolean:
         return "truth values (true and false)"
     if column.dtype.is_nested():

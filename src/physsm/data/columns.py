@@ -1,4 +1,4 @@
-"""Which column of a table plays which role."""
+"""Roles of the columns of a table: time, series, channels, controls."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ def choose_columns(
     channels: Sequence[str] | None,
     controls: Sequence[str] | None,
 ) -> Roles:
-    """The columns asked for, and for what was not asked for the usual names."""
+    """Roles as requested; a role without a request goes to a column with a default name."""
     names = table.frame.columns
-    for role, asked in (("channels", channels), ("controls", controls)):
-        if isinstance(asked, str):
+    for role, columns in (("channels", channels), ("controls", controls)):
+        if isinstance(columns, str):
             raise table.error(
-                f'{role} is a list of column names, not the text "{asked}"',
-                hint=f'write {role}=["{asked}"]',
+                f'{role} is a list of column names, not the text "{columns}"',
+                hint=f'write {role}=["{columns}"]',
             )
-    asked = [name for name in (time, series) if name is not None]
-    asked += [*(channels or ()), *(controls or ())]
-    for name in asked:
+    requested = [name for name in (time, series) if name is not None]
+    requested += [*(channels or ()), *(controls or ())]
+    for name in requested:
         check_column(table, name)
-    twice = duplicate(asked)
-    if twice is not None:
-        raise table.error("this column is asked for twice", column=twice)
+    repeated = duplicate(requested)
+    if repeated is not None:
+        raise table.error("this column is requested twice", column=repeated)
 
-    free = [name for name in names if name not in asked]
-    time = time or _usual(_TIME_NAMES, free)
+    free = [name for name in names if name not in requested]
+    time = time or _default_column(_TIME_NAMES, free)
     if time is None:
         raise table.error(
             f"no column is called time; the columns are {_listed(names)}",
-            hint="say which one holds the times with time or --time (an index does not count)",
+            hint="name the column of times with time or --time (an index is not a column)",
         )
-    series = series or _usual(_SERIES_NAMES, [name for name in free if name != time])
+    series = series or _default_column(_SERIES_NAMES, [name for name in free if name != time])
     if channels is None:
         channels = [name for name in free if name not in (time, series)]
     if not channels:
@@ -64,7 +64,7 @@ def choose_columns(
 
 
 def check_column(table: RawTable, name: str) -> None:
-    """Fail where the table has no such column."""
+    """Raise an error if the table has no such column."""
     names = table.frame.columns
     if name not in names:
         raise table.error(
@@ -80,9 +80,9 @@ def _listed(names: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _usual(usual: Sequence[str], free: Collection[str]) -> str | None:
-    """The column with a usual name, the most usual first; capitals do not matter."""
-    for name in usual:
+def _default_column(default_names: Sequence[str], free: Collection[str]) -> str | None:
+    """Column with a default name, in the order of these names; case does not matter."""
+    for name in default_names:
         for column in sorted(free, key=lambda column: column != name):  # the exact name first
             if column.lower() == name:
                 return column

@@ -1,8 +1,7 @@
-"""CSV bytes → text cells.
+"""Reader of CSV text: bytes to text cells.
 
-Polars reads the cells. Before it does, the outline of the text is checked here, because a short
-row, a second column of the same name or a stray quote would otherwise be repaired without a word
-or refused without a place.
+Polars reads the cells. This module checks the structure of the text first, because Polars would
+silently repair a short row, a repeated column name or a stray quote, or refuse it without a row.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _SEPARATORS = ",;\t"
 
 
 def parse_csv(content: bytes, path: str) -> RawTable:
-    """Read CSV text whose separator (comma, semicolon or tab) is the one of its header line."""
+    """Table of CSV text; the separator (comma, semicolon or tab) is that of the header line."""
     content = content.removeprefix(b"\xef\xbb\xbf")
     content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if not content.strip():
@@ -49,7 +48,7 @@ def parse_csv(content: bytes, path: str) -> RawTable:
     except pl.exceptions.PolarsError as error:
         raise DataError(f"the file is not a CSV table: {_first_line(error)}", path=path) from error
     if frame.height != len(ends) - 1:
-        raise DataError("the file is not a CSV table: its rows cannot be told apart", path=path)
+        raise DataError("the file is not a CSV table: its rows cannot be separated", path=path)
     return RawTable(frame, rows[1:], path)
 
 
@@ -66,34 +65,34 @@ def _check_utf8(content: bytes, path: str) -> None:
 
 
 def _inside_quotes(text: np.ndarray) -> Bool[np.ndarray, " bytes"]:
-    """Which bytes stand between quotes. A doubled quote inside closes and opens again."""
+    """Mask of the bytes between quotes. A doubled quote inside closes and opens again."""
     is_quote = text == _QUOTE
     if not is_quote.any():
         return is_quote
     inside = np.logical_xor.accumulate(is_quote) & ~is_quote
-    inside[-1] = False  # the last row ends there, also where a quote was never closed
+    inside[-1] = False  # the last row ends there, even if a quote was never closed
     return inside
 
 
 def _check_quotes(
     text: np.ndarray, ends: np.ndarray, separator: str, rows: np.ndarray, path: str
 ) -> None:
-    """Quotes stand at both ends of a cell or are doubled inside it."""
+    """Raise an error unless quotes are at both ends of a cell or doubled inside it."""
     places = np.flatnonzero(text == _QUOTE)
     if places.size == 0:
         return
     edges = [ord(separator), _NEWLINE, _QUOTE]
     opening, closing = places[0::2], places[1::2]
     stray = ~np.isin(text[opening - 1], edges)  # before the first byte comes the last: a newline
-    # What a quote closes too early or never is the fault of the quote that opened.
+    # If a quote closes too early or never, the error is at the quote that opened.
     stray[: len(closing)] |= ~np.isin(text[closing + 1], edges)
     stray[len(closing) :] = True
-    fault = first_true(stray)
-    if fault is not None:
+    first_stray = first_true(stray)
+    if first_stray is not None:
         raise DataError(
             "a quote has no partner at the other end of its cell",
             path=path,
-            row=int(rows[np.searchsorted(ends, opening[fault])]),
+            row=int(rows[np.searchsorted(ends, opening[first_stray])]),
             hint='put quotes around the whole cell and write "" for a quote inside it',
         )
 
@@ -101,7 +100,7 @@ def _check_quotes(
 def _without_blank_rows(
     text: np.ndarray, quoted: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, Int[np.ndarray, " rows"]]:
-    """The text without empty lines, and the number of each line that is left."""
+    """Text without empty lines, its mask of quotes, and the number of each remaining line."""
     ends = np.flatnonzero((text == _NEWLINE) & ~quoted)
     lengths = np.diff(ends, prepend=-1) - 1
     rows = np.flatnonzero(lengths > 0) + 1
@@ -112,7 +111,7 @@ def _without_blank_rows(
 
 
 def _separator(header: str) -> str:
-    """The separator that stands most often in the header, outside of quotes."""
+    """Most frequent separator in the header, outside quotes."""
     outside = "".join(header.split('"')[0::2])
     return max(_SEPARATORS, key=outside.count)
 
@@ -128,12 +127,12 @@ def _names(header: str, separator: str, path: str, row: int) -> list[str]:
             f"column {names.index('') + 1} has no name",
             path=path,
             row=row,
-            hint="name or remove it; pandas writes such a column unless it is told index=False",
+            hint="name or remove it; pandas writes such a column without index=False",
         )
-    twice = duplicate(names)
-    if twice is not None:
+    repeated = duplicate(names)
+    if repeated is not None:
         raise DataError(
-            "two columns have the same name", path=path, row=row, column=twice, hint="rename one"
+            "two columns have the same name", path=path, row=row, column=repeated, hint="rename one"
         )
     return names
 

@@ -1,4 +1,4 @@
-"""What a panel holds, in numbers: times, gaps, missing cells, ranges."""
+"""Summary statistics of a panel: times, gaps, missing cells, ranges."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from physsm._values import Panel
 
 QUANTILES: Final = (0.0, 0.05, 0.5, 0.95, 1.0)
 
-_BLOCK = 4_000_000  # cells that are looked at together: a video has a hundred million
+_BLOCK = 4_000_000  # cells per pass: a video has a hundred million
 
 
 @dataclass(frozen=True)
 class Column:
-    """A channel or control: the share of rows without a value, and the values it has.
+    """Statistics of a channel or control; `missing` is the share of rows without a value.
 
-    Where it has none, the numbers are NaN. `std` divides by the number of values.
+    Without any value, the other numbers are NaN. `std` divides by the number of values.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Column:
 
 @dataclass(frozen=True)
 class LargestGap:
-    """The first of the largest gaps: its series, and the times before and after it."""
+    """Largest gap (the first, if several are equal): its series and the times around it."""
 
     series: str
     before: float
@@ -42,11 +42,11 @@ class LargestGap:
 
 @dataclass(frozen=True)
 class Description:
-    """What a panel holds. Times and gaps are in its own unit.
+    """Summary statistics of a panel. Times and gaps are in the unit of the panel.
 
-    `gaps` are the quantiles of all gaps `t[i+1] - t[i]` at `QUANTILES`; None, as is `largest_gap`,
-    where no series has two rows. `lengths` are the rows of the shortest, the median and the
-    longest series.
+    `gaps` are the quantiles of all gaps `t[i+1] - t[i]` at `QUANTILES`. Both `gaps` and
+    `largest_gap` are None if no series has two rows. `lengths` are the rows of the shortest, the
+    median and the longest series.
     """
 
     series: int
@@ -61,7 +61,7 @@ class Description:
 
 
 def describe(panel: Panel) -> Description:
-    """Describe a panel that has at least one row. Padding counts as nothing."""
+    """Summary statistics of a panel with at least one row, without its padding."""
     valid = np.arange(panel.times.shape[1]) < panel.lengths[:, None]
     times = panel.times[valid]
     gaps = panel.gaps
@@ -95,8 +95,8 @@ def _columns(
     values: Float[np.ndarray, "series steps columns"],
     valid: Bool[np.ndarray, "series steps"],
 ) -> tuple[Column, ...]:
-    """Each column over all rows, first the range, then the moments in units of it, so that no
-    sum overflows.
+    """Statistics of each column: first the range, then the moments in units of the range, so that
+    no sum overflows.
     """
     lowest = np.full(len(names), np.inf)
     highest = np.full(len(names), -np.inf)
@@ -106,7 +106,7 @@ def _columns(
         highest = np.maximum(highest, block.max(axis=(0, 1), where=has, initial=-np.inf))
         count += has.sum(axis=(0, 1))
     largest = np.where(count > 0, np.maximum(np.abs(lowest), np.abs(highest)), 0.0)
-    # A power of two, by which nothing is rounded.
+    # Division by a power of two does not round.
     size = np.ldexp(1.0, np.minimum(np.frexp(largest)[1], 1023))
     divisor = np.maximum(count, 1)
     mean = sum(((b / size).sum(axis=(0, 1), where=has) for b, has in _blocks(values, valid)), 0.0)
@@ -127,8 +127,8 @@ def _columns(
 def _blocks(
     values: Float[np.ndarray, "series steps columns"], valid: Bool[np.ndarray, "series steps"]
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Some series at a time, in double precision, and where they have values."""
-    together = max(1, _BLOCK // max(1, values[0].size))
-    for first in range(0, len(values), together):
-        block = values[first : first + together].astype(np.float64)
-        yield block, valid[first : first + together, :, None] & ~np.isnan(block)
+    """Blocks of series in double precision, each with the mask of its values."""
+    block_size = max(1, _BLOCK // max(1, values[0].size))
+    for first in range(0, len(values), block_size):
+        block = values[first : first + block_size].astype(np.float64)
+        yield block, valid[first : first + block_size, :, None] & ~np.isnan(block)

@@ -1,4 +1,4 @@
-"""Files of tables: CSV and Parquet, by the ending of their name."""
+"""Table files: CSV and Parquet, by the ending of their name."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _CSV_ENDINGS = (".csv", ".tsv", ".txt")
 
 
 def read_file(path: str | os.PathLike[str]) -> RawTable:
-    """Read a CSV or Parquet file; its cells are not yet understood."""
+    """Raw table of a CSV or Parquet file; its cells are not yet parsed."""
     file, shown = Path(path), os.fspath(path)
     try:
         if not file.exists():
-            raise DataError("there is no such file", path=shown, hint=_near(file))
+            raise DataError("there is no such file", path=shown, hint=_similar_file(file))
         if not file.is_file():
             raise DataError("this is not a file", path=shown)
         ending = file.suffix.lower()
@@ -40,7 +40,7 @@ def read_file(path: str | os.PathLike[str]) -> RawTable:
 
 
 def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
-    """Write a CSV or Parquet file, by its ending. It appears whole or not at all."""
+    """Write a CSV or Parquet file, by its ending, atomically."""
     file, shown = Path(path), os.fspath(path)
     ending = file.suffix.lower()
     if ending not in (".csv", ".parquet"):
@@ -61,7 +61,7 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
 
 
 def _plain_datetimes(frame: pl.DataFrame) -> pl.DataFrame:
-    """Datetimes as ISO 8601 text, with a Z where they are in UTC."""
+    """Table with datetimes as ISO 8601 text, with a Z if they are in UTC."""
     return frame.with_columns(
         pl.col(name).dt.to_string("%Y-%m-%dT%H:%M:%S%.f" + ("Z" if dtype.time_zone else ""))
         for name, dtype in frame.schema.items()
@@ -81,8 +81,8 @@ def _read_parquet(file: Path, shown: str) -> RawTable:
     return RawTable(frame, np.arange(2, frame.height + 2), shown)
 
 
-def _near(file: Path) -> str | None:
-    """A file in the same folder that may have been meant."""
+def _similar_file(file: Path) -> str | None:
+    """Hint with a file of a similar name in the same folder."""
     try:
         return did_you_mean(file.name, [entry.name for entry in file.parent.iterdir()])
     except OSError:

@@ -1,4 +1,4 @@
-"""Data frames and dictionaries of columns → raw tables."""
+"""Raw tables from data frames and dictionaries of columns."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import polars as pl
 from physsm._errors import DataError
 from physsm.data.raw import RawTable, duplicate
 
-# How pandas and NumPy print what is missing.
+# Text of missing values in pandas and NumPy.
 _MISSING = {"None", "<NA>", "NaT", "nan"}
 
 
 def raw_from_frame(native: Any) -> RawTable:
-    """The columns of a data frame of any library that narwhals knows."""
+    """Raw table of a data frame of any library that narwhals supports."""
     try:
         frame = nw.from_native(native, eager_only=True)
         names: list[Any] = list(frame.columns)
     except nw.exceptions.DuplicateError as error:
-        raise _twice(duplicate([str(name) for name in _native_names(native)])) from error
+        raise _repeated_name(duplicate([str(name) for name in _native_names(native)])) from error
     except TypeError as error:
         raise DataError(
             f"a {type(native).__name__} is not a table",
@@ -35,17 +35,17 @@ def raw_from_frame(native: Any) -> RawTable:
     try:
         columns = [_to_polars(frame.get_column(name)) for name in names]
     except nw.exceptions.DuplicateError as error:
-        raise _twice(duplicate(names)) from error
+        raise _repeated_name(duplicate(names)) from error
     return raw_from_columns(columns)
 
 
 def raw_from_dict(columns: Mapping[Any, Any]) -> RawTable:
-    """Columns by name; each a list or an array with one entry for every row."""
+    """Raw table of columns by name; each is a list or an array with one entry per row."""
     return raw_from_columns([_from_array(str(name), cells) for name, cells in columns.items()])
 
 
 def raw_from_columns(columns: list[pl.Series]) -> RawTable:
-    """Columns of one length, whose rows are counted from 1."""
+    """Raw table of columns of one length; rows count from 1."""
     if not columns or len(columns[0]) == 0:
         raise DataError("the table has no rows" if columns else "the table has no columns")
     first = columns[0]
@@ -59,7 +59,7 @@ def raw_from_columns(columns: list[pl.Series]) -> RawTable:
 
 
 def to_column(name: str, array: np.ndarray) -> pl.Series:
-    """A one-dimensional array as a column. What Polars has no type for is widened, never cut."""
+    """Column of a one-dimensional array; types that Polars lacks are widened, never narrowed."""
     kind = array.dtype.kind
     if kind == "M" and np.datetime_data(array.dtype)[0] not in ("ms", "us", "ns"):
         array = array.astype("datetime64[us]")
@@ -95,8 +95,8 @@ def _to_polars(column: nw.Series[Any]) -> pl.Series:
         return to_column(column.name, column.to_numpy())
     try:
         return column.to_polars()
-    # Columns of mixed objects: as text, so that the cell at fault can be named. ImportError:
-    # such columns of pandas need PyArrow on their way to Polars.
+    # Columns of mixed objects become text, so that an error can name the bad cell. ImportError:
+    # pandas needs PyArrow to convert such columns.
     except (TypeError, ValueError, ImportError, NotImplementedError, pl.exceptions.PolarsError):
         return _as_text(column.name, column.to_list())
 
@@ -107,9 +107,9 @@ def _as_text(name: str, cells: Iterable[Any]) -> pl.Series:
 
 
 def _native_names(native: Any) -> Iterable[Any]:
-    """PyArrow keeps columns in `columns` and their names elsewhere; the others names."""
+    """Column names; PyArrow has them in `column_names`, other libraries in `columns`."""
     return getattr(native, "column_names", None) or native.columns
 
 
-def _twice(name: str | None) -> DataError:
+def _repeated_name(name: str | None) -> DataError:
     return DataError("two columns have the same name", column=name, hint="rename one of them")

@@ -1,4 +1,4 @@
-"""Training and validation parts: which windows a model is trained and selected on, decided once."""
+"""Training and validation parts: the windows for training and model selection, chosen once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class WindowSettings:
     validation_stride: int | None = None
 
     def sizes(self, given: Panel | Part) -> Sizes:
-        """The sizes on a panel, or on windows of a protocol."""
+        """Sizes of windows of a panel, or of the windows of a protocol."""
         usual = largest_sizes(given.windows) if isinstance(given, Part) else default_sizes(given)
         return Sizes(
             self.context or usual.context,
@@ -32,7 +32,7 @@ class WindowSettings:
         )
 
     def validation_sizes(self, sizes: Sizes) -> Sizes:
-        """The same for windows of the validation part."""
+        """Sizes of windows of the validation part."""
         return replace(sizes, stride=self.validation_stride or sizes.horizon)
 
 
@@ -49,9 +49,9 @@ def make_parts(
 ) -> Parts:
     """Parts of a table or of a protocol.
 
-    A protocol's windows are narrowed to the model's sizes around their boundaries, and thinned to
-    its stride; measurements outside of them are not used. Without a validation part, some of the
-    series, or the ends of a few, are set aside.
+    A protocol's windows are narrowed to the model's sizes around their boundaries and thinned to
+    its stride; measurements outside them are not used. Without a validation part, some of the
+    series, or the ends of a few series, are used for validation.
     """
     sizes = settings.sizes(train)
     if validation is None:

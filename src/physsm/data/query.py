@@ -1,4 +1,4 @@
-"""Queries: the times to forecast and the controls then, from a table, arrays or a horizon."""
+"""Queries: the times to forecast and their controls, from a table, arrays or a horizon."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from jaxtyping import Float
 
 from physsm._arguments import is_array, numbers, whole_number
 from physsm._errors import DataError, did_you_mean
+from physsm._layout import to_datetimes
 from physsm._values import Panel, Query, Series
 from physsm.data.columns import check_column
 from physsm.data.raw import RawTable
 from physsm.data.rows import Groups, check_increasing, cut_series, group_rows
 from physsm.data.table import read_controls, to_raw
-from physsm.data.times import Moments, as_numbers, read_times, to_datetimes
+from physsm.data.times import Moments, as_numbers, read_times
 
 LONGEST_HORIZON = 1_000_000
 
 
 def make_query(history: Panel, times: Any, horizon: int | None, controls: Any) -> Query:
-    """A query from a table of times (and controls), arrays, or a number of further rows."""
+    """Query from a table of times (and controls), arrays, or a number of further time steps."""
     if times is None and horizon is None:
         raise DataError("say which times to forecast (times) or how many rows (horizon)")
     if times is not None and horizon is not None:
@@ -33,17 +34,17 @@ def make_query(history: Panel, times: Any, horizon: int | None, controls: Any) -
         return horizon_query(history, whole_number(horizon, "horizon", 1, LONGEST_HORIZON), given)
     if not is_array(times):
         if controls is not None:
-            raise DataError("the controls belong into the columns of the table of times")
+            raise DataError("give the controls as columns of the table of times")
         return to_query(times, history)
     return _from_arrays(history, as_numbers(times, history.layout), controls)
 
 
 def to_query(data: Any, history: Panel) -> Query:
-    """Read a table of future times: a path, a data frame or a dict of columns.
+    """Query from a table of future times: a path, a data frame or a dict of columns.
 
-    Its columns are called as in the history's table: time, series (if the history has such a
-    column) and all controls. Other columns are not read. Every series of the history needs at
-    least one row, after its last time.
+    Its columns have the names of the history's table: time, series (if the history has such a
+    column) and all controls. Other columns are ignored. Every series of the history needs at least
+    one row, after its last time.
     """
     table, layout = to_raw(data), history.layout
     for name in (layout.time, *([layout.series] if layout.series else [])):
@@ -81,7 +82,7 @@ def horizon_query(
     horizon: int,
     controls: Float[np.ndarray, "series horizon controls"] | None = None,
 ) -> Query:
-    """The next `horizon` times of each series, at the median gap of its history."""
+    """Query for the next `horizon` times of each series, at the median gap of its history."""
     shape = (len(history), horizon, len(history.control_names))
     if controls is None:
         if history.control_names:
@@ -107,7 +108,7 @@ def horizon_query(
 
 
 def _read_future_times(table: RawTable, history: Panel) -> Float[np.ndarray, " rows"]:
-    """Times on the clock of the history."""
+    """Times in the unit and from the origin of the history."""
     layout = history.layout
     times = read_times(table, layout.time)
     if not isinstance(times, Moments):
@@ -153,7 +154,7 @@ def _last_time(history: Panel, k: int) -> str:
 
 
 def _padded(series: Sequence[Series], history: Panel) -> Query:
-    """A query has the padding of a panel without channels."""
+    """Query of series, padded like a panel without channels."""
     panel = Panel.from_series(series, (), history.control_names)
     return Query(panel.times, panel.controls, panel.lengths)
 
@@ -170,7 +171,7 @@ def _checked(history: Panel, query: Query) -> Query:
 
 
 def _for_each_series(controls: Any, series: int) -> np.ndarray:
-    """Controls with an axis of series; without one they hold for all."""
+    """Controls with an axis of series; without one they are the same for all series."""
     given = numbers(controls, "controls")
     return np.broadcast_to(given, (series, *given.shape)) if given.ndim == 2 else given
 

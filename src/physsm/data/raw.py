@@ -1,4 +1,4 @@
-"""A table as it came, before any cell is understood, and how a fault in it is reported."""
+"""Raw table, before any cell is parsed, and the errors that point into it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from physsm._errors import DataError
 
 @dataclass(frozen=True)
 class RawTable:
-    """The columns as they came, and where each row stands for the user.
+    """Columns as given by the user, and the row numbers that the user sees.
 
     `rows` numbers the rows for messages: in a file the header is row 1, in a data frame the first
-    row of data is row 1, in arrays the first step of each series. `row_series` names the series
-    of each row where the row's number alone does not say it (arrays).
+    data row is row 1, in arrays the first step of each series is row 1. `row_series` names the
+    series of each row where the row number is ambiguous (arrays).
     """
 
     frame: pl.DataFrame
@@ -34,14 +34,14 @@ class RawTable:
         column: str | None = None,
         hint: str | None = None,
     ) -> DataError:
-        """A fault of the table, of a column, or of row `at` (an index into the frame)."""
+        """Error in the table, in a column, or in row `at` (an index into the frame)."""
         if at is not None and self.row_series is not None:
             message = f"series {self.row_series[at]}: {message}"
         row = None if at is None else int(self.rows[at])
         return DataError(message, path=self.path, row=row, column=column, hint=hint)
 
     def cell(self, column: str, at: int) -> str:
-        """A cell as it is shown in messages: on one line, and not too long."""
+        """Cell as text for messages: on one line, at most 40 characters."""
         text = str(self.frame[column][at])
         shown = "".join(
             letter if letter.isprintable() else repr(letter)[1:-1] for letter in text[:40]
@@ -50,13 +50,13 @@ class RawTable:
 
 
 def first_true(flags: Bool[np.ndarray, " rows"] | pl.Series) -> int | None:
-    """The index of the first true flag."""
+    """Index of the first true flag; None if all are false."""
     array = np.asarray(flags)
     return int(array.argmax()) if array.any() else None
 
 
 def duplicate(names: Sequence[str]) -> str | None:
-    """The first name that stands twice."""
+    """First repeated name; None if all are different."""
     seen = set()
     for name in names:
         if name in seen:

@@ -1,4 +1,4 @@
-"""Rows of a table → series: grouped by id, in the order of the table, times checked."""
+"""Series from the rows of a table: grouped by id, in table order, with increasing times."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from physsm.data.raw import RawTable, first_true
 
 
 class Groups(NamedTuple):
-    """Which rows belong to which series.
+    """Rows of each series.
 
     `order` lists all rows, series by series; those of series k are `order[bounds[k]:bounds[k+1]]`
-    in the order of the table. Series stand in the order in which they first appear.
+    in table order. Series are in the order of their first rows.
     """
 
     ids: tuple[str, ...]
@@ -27,12 +27,12 @@ class Groups(NamedTuple):
     bounds: Int[np.ndarray, " series+1"]
 
     def rows(self, k: int) -> Int[np.ndarray, " steps"]:
-        """The rows of series k."""
+        """Rows of series k."""
         return self.order[self.bounds[k] : self.bounds[k + 1]]
 
 
 def group_rows(table: RawTable, series: str | None) -> Groups:
-    """Group by the column `series`; without one, all rows are the series "0"."""
+    """Rows grouped by the column `series`; without one, all rows are the series "0"."""
     height = table.frame.height
     if series is None:
         return Groups(("0",), False, np.arange(height), np.array([0, height]))
@@ -48,27 +48,27 @@ def group_rows(table: RawTable, series: str | None) -> Groups:
 def check_increasing(
     table: RawTable, groups: Groups, times: Float[np.ndarray, " rows"], column: str
 ) -> None:
-    """Fail at the first row whose time is not after the one before it in its series."""
+    """Raise an error at the first row whose time is not after the previous one of its series."""
     sorted_times = times[groups.order]
-    is_late = sorted_times[1:] > sorted_times[:-1]
-    is_late[groups.bounds[1:-1] - 1] = True  # from one series to the next
-    stuck = np.flatnonzero(~is_late)
-    if stuck.size == 0:
+    increases = sorted_times[1:] > sorted_times[:-1]
+    increases[groups.bounds[1:-1] - 1] = True  # from one series to the next
+    faulty = np.flatnonzero(~increases)
+    if faulty.size == 0:
         return
-    place = stuck[groups.order[stuck + 1].argmin()]
-    before, after = int(groups.order[place]), int(groups.order[place + 1])
-    where = _of_series(groups, int(np.searchsorted(groups.bounds, place, side="right")) - 1)
+    first = faulty[groups.order[faulty + 1].argmin()]
+    before, after = int(groups.order[first]), int(groups.order[first + 1])
+    where = _in_series(groups, int(np.searchsorted(groups.bounds, first, side="right")) - 1)
     now, then = table.cell(column, after), table.cell(column, before)
     if times[after] == times[before]:
         raise table.error(
-            f"the time {now} stands twice{where}, first in row {table.rows[before]}",
+            f"the time {now} is repeated{where}, first in row {table.rows[before]}",
             at=after,
             column=column,
             hint="keep one row for each time; if the table holds several series, name the column "
             "of their ids with series or --series",
         )
     raise table.error(
-        f"the time goes back{where}: {now} comes after {then} in row {table.rows[before]}",
+        f"the time decreases{where}: {now} comes after {then} in row {table.rows[before]}",
         at=after,
         column=column,
         hint="sort the rows by time; if the table holds several series, name the column of their "
@@ -77,7 +77,7 @@ def check_increasing(
 
 
 def check_long_enough(table: RawTable, groups: Groups) -> None:
-    """Fail at a series of one row."""
+    """Raise an error at a series of one row."""
     short = first_true(np.diff(groups.bounds) < 2)
     if short is not None:
         raise table.error(
@@ -93,11 +93,11 @@ def cut_series(
     values: Float[np.ndarray, "rows channels"],
     controls: Float[np.ndarray, "rows controls"],
 ) -> Iterator[Series]:
-    """The series, one after the other."""
+    """Series, one after the other."""
     for k, name in enumerate(groups.ids):
         rows = groups.rows(k)
         yield Series(name, times[rows], values[rows], controls[rows])
 
 
-def _of_series(groups: Groups, k: int) -> str:
+def _in_series(groups: Groups, k: int) -> str:
     return f" in series {groups.ids[k]}" if len(groups.ids) > 1 else ""

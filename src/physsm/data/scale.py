@@ -1,4 +1,4 @@
-"""Statistics of the training part, by which all parts are scaled."""
+"""Means and scales of the training part, which scale all parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from physsm._values import Panel
 
-_CELLS = 100_000  # that are looked at together
+_CELLS = 100_000  # cells per pass
 
 Moments = tuple[Float[np.ndarray, " columns"], Float[np.ndarray, " columns"]]
 
@@ -33,15 +33,15 @@ def control_moments(panel: Panel) -> Moments:
 
 
 def _blocks(table: np.ndarray) -> Iterator[slice]:
-    """Some series at a time: what is computed of a panel on the way stays smaller than it is."""
+    """Blocks of series, so that intermediate arrays stay smaller than the panel."""
     together = max(1, _CELLS // max(1, table[:1].size))
     yield from (slice(first, first + together) for first in range(0, max(len(table), 1), together))
 
 
 def _positive(spread: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """The spread; for a constant its size, and 1 for a constant zero.
+    """Positive scale: the standard deviation; for a constant its size, and 1 for a constant zero.
 
-    A spread of a few roundings of the mean is no signal.
+    A standard deviation of a few rounding errors of the mean counts as zero.
     """
     is_constant = spread <= 1e-13 * np.abs(mean)
     return np.where(is_constant, np.where(mean != 0, np.abs(mean), 1.0), spread)

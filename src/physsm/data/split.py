@@ -13,7 +13,7 @@ _LEAST_ROWS = 2  # as in a table: one row has no gap
 
 
 def split_series(panel: Panel, share: float, seed: int) -> tuple[Panel, Panel]:
-    """Training and validation: whole series, about a `share` of them (at least one) validation."""
+    """Training and validation panels of whole series; about a `share` (at least one) validates."""
     _check_share(share)
     if len(panel) < 2:
         raise DataError(
@@ -25,10 +25,10 @@ def split_series(panel: Panel, share: float, seed: int) -> tuple[Panel, Panel]:
 
 
 def split_time(panel: Panel, share: float, gap: int) -> tuple[Panel, Panel]:
-    """Training and validation: the last `share` of the rows of each series is validation.
+    """Training and validation panels; the last `share` of each series is validation.
 
-    The `gap` rows before it belong to neither. With a gap of one window, no window that begins in
-    the training part reaches the validation part.
+    The `gap` time steps before it belong to neither. With a gap of one window, no window that
+    starts in the training part reaches the validation part.
     """
     _check_share(share)
     if gap < 0:
@@ -46,11 +46,11 @@ def split_time(panel: Panel, share: float, gap: int) -> tuple[Panel, Panel]:
 
 
 def default_split(panel: Panel, seed: int, window: int) -> tuple[Panel, Panel]:
-    """Training and validation when nothing was asked for.
+    """Default training and validation panels.
 
-    From five series on, a fifth of them is validation. With fewer, it is the last fifth of the
-    rows of each (at least one `window`) behind a gap of one window. Series too short for that
-    are split by series if there are two. Validation series hold a window if any do.
+    From five series on, a fifth of them is validation. With fewer, it is the last fifth of each
+    series (at least one `window`) after a gap of one window. Series too short for that are split
+    by series if there are two. Validation series hold a window if any series does.
     """
     shortest = int(panel.lengths.argmin())
     rows = int(panel.lengths[shortest])
@@ -61,11 +61,11 @@ def default_split(panel: Panel, seed: int, window: int) -> tuple[Panel, Panel]:
         raise DataError(
             f"series {panel.ids[shortest]} has {rows} rows, too few to train on and to validate: "
             f"with windows of {window} rows at least {3 * window} are needed",
-            hint="use a shorter window, or hand over a validation table",
+            hint="use a shorter window, or give a validation table",
         )
     if len(long) < 2:
         return split_series(panel, _SHARE, seed)
-    # A series shorter than a window would validate little or nothing: it is trained on.
+    # A series shorter than a window is of little use for validation: it is trained on.
     count = min(_SHARE * len(panel), len(long) - 1)
     _, validation = split_series(panel.select(long), count / len(long), seed)
     train = [i for i, name in enumerate(panel.ids) if name not in set(validation.ids)]
@@ -74,4 +74,4 @@ def default_split(panel: Panel, seed: int, window: int) -> tuple[Panel, Panel]:
 
 def _check_share(share: float) -> None:
     if not 0 < share < 1:
-        raise ConfigError(f"the share of validation is {share}: it must lie between 0 and 1")
+        raise ConfigError(f"the share of validation is {share}: it must be between 0 and 1")

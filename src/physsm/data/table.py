@@ -1,4 +1,4 @@
-"""Tables in long form, one row per series and time → `Panel`."""
+"""Panels from tables in long form (one row per series and time), and back."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 from jaxtyping import Float
 
 from physsm._errors import DataError
@@ -29,7 +30,7 @@ def read_table(
     controls: Sequence[str] | None = None,
     time_unit: TimeUnit = "s",
 ) -> Panel:
-    """Read a CSV or Parquet file, one row per series and time, and check every cell.
+    """Panel of a CSV or Parquet file with one row per series and time; every cell is checked.
 
     Args:
         path: a CSV file (comma, semicolon or tab; UTF-8) or a Parquet file, by its ending.
@@ -56,11 +57,11 @@ def to_panel(
     time_unit: TimeUnit = "s",
     may_be_unmeasured: bool = False,
 ) -> Panel:
-    """Make a `Panel` of a data frame (pandas, Polars, PyArrow), a dict of columns or a path.
+    """Panel of a data frame (pandas, Polars, PyArrow), a dict of columns or a path.
 
-    The arguments are those of `read_table`; besides, `may_be_unmeasured` accepts a channel without
-    any measurement, as a history to forecast from may have. A `Panel` is returned as it is. In
-    errors the first row of data is row 1, because a data frame has no header row; for a file it is
+    The arguments are those of `read_table`. `may_be_unmeasured` also accepts a channel without any
+    measurement, which the history of a forecast may have. A `Panel` is returned unchanged. In
+    errors the first data row is row 1, because a data frame has no header row; for a file it is
     row 2.
     """
     check_unit(time_unit)
@@ -71,7 +72,7 @@ def to_panel(
 
 
 def to_raw(data: Any) -> RawTable:
-    """A path, a dict of columns or a data frame as a raw table."""
+    """Raw table of a path, a dict of columns or a data frame."""
     if isinstance(data, str | os.PathLike):
         return read_file(data)
     return raw_from_dict(data) if isinstance(data, Mapping) else raw_from_frame(data)
@@ -86,7 +87,7 @@ def make_panel(
     time_unit: TimeUnit,
     may_be_unmeasured: bool = False,
 ) -> Panel:
-    """Choose the columns, understand and check their cells, cut the rows into series."""
+    """Panel of a raw table: chosen columns, checked cells, rows cut into series."""
     roles = choose_columns(table, time, series, channels, controls)
     groups = group_rows(table, roles.series)
     times = read_times(table, roles.time)
@@ -109,7 +110,7 @@ def make_panel(
 def read_controls(
     table: RawTable, names: Sequence[str], advice: str
 ) -> Float[np.ndarray, "rows controls"]:
-    """Columns whose every cell is a number; `advice` is for the first that is empty."""
+    """Controls, with a number in every cell; `advice` is the hint for an empty cell."""
     columns = np.empty((table.frame.height, len(names)))
     for k, name in enumerate(names):
         columns[:, k] = read_numbers(table, name, "a control needs a number in every row")
@@ -139,7 +140,7 @@ def _check_same_columns(
     channels: Sequence[str] | None,
     controls: Sequence[str] | None,
 ) -> None:
-    """A Panel's columns were chosen when it was made; asking for others is a mistake."""
+    """Raise an error if the request differs from the columns of the Panel."""
     asked = {
         "time": (time, panel.layout.time),
         "series": (series, panel.layout.series),
@@ -153,3 +154,10 @@ def _check_same_columns(
                 f"{role} of a Panel cannot be chosen again: here it is {shown or 'none'}",
                 hint="choose columns when the Panel is made; Panel.only keeps some channels",
             )
+
+
+def panel_frame(panel: Panel) -> pl.DataFrame:
+    """Table of a panel: series, time, channels, controls. Null means not measured."""
+    columns = [(name, panel.values[:, :, k]) for k, name in enumerate(panel.channels)]
+    columns += [(name, panel.controls[:, :, k]) for k, name in enumerate(panel.control_names)]
+    return panel.layout.long_frame(panel.ids, panel.times, panel.lengths, columns).fill_nan(None)

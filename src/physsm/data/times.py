@@ -1,4 +1,4 @@
-"""Time columns: numbers as they are, datetimes as microseconds, and back."""
+"""Time columns: numbers unchanged, datetimes as microseconds."""
 
 from __future__ import annotations
 
@@ -11,16 +11,10 @@ from jaxtyping import Float, Int
 
 from physsm._arguments import numbers
 from physsm._errors import ConfigError, DataError
-from physsm._values import Layout, TimeUnit
+from physsm._layout import MICROSECONDS, Layout, TimeUnit, parse_origin
 from physsm.data.cells import is_text, kind, read_numbers, stripped
 from physsm.data.raw import RawTable, first_true
 
-MICROSECONDS: dict[str, int] = {
-    "s": 1_000_000,
-    "min": 60_000_000,
-    "h": 3_600_000_000,
-    "d": 86_400_000_000,
-}
 _ISO_8601 = (
     r"^(?<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:[Tt ](?<minute>[0-9]{2}:[0-9]{2})(?:(?<second>:[0-5][0-9])(?:[.,](?<fraction>[0-9]+))?)?"
@@ -32,23 +26,23 @@ _ADVICE = "every row needs a time"
 
 @dataclass(frozen=True)
 class Moments:
-    """Datetimes: microseconds since 1970, and whether they are in UTC or in a zone not told."""
+    """Datetimes: microseconds since 1970, and whether they are in UTC or in an unknown zone."""
 
     microseconds: Int[np.ndarray, " rows"]
     utc: bool
 
     def earliest(self) -> str:
-        """The earliest, in ISO 8601."""
+        """Earliest datetime in ISO 8601."""
         first = pl.Series([self.microseconds.min()]).cast(pl.Datetime("us"))
         return first.dt.to_string("%Y-%m-%dT%H:%M:%S%.f").item() + ("Z" if self.utc else "")
 
     def since(self, origin: str, unit: TimeUnit) -> Float[np.ndarray, " rows"]:
-        """The time since `origin` (ISO 8601) in `unit`."""
-        return (self.microseconds - _parse_origin(origin)) / MICROSECONDS[unit]
+        """Times since `origin` (ISO 8601) in `unit`."""
+        return (self.microseconds - parse_origin(origin)) / MICROSECONDS[unit]
 
 
 def check_unit(unit: str) -> None:
-    """Fail where `unit` is not a unit of time."""
+    """Raise an error if `unit` is not a unit of time."""
     if unit not in get_args(TimeUnit):
         raise ConfigError(
             f"the time unit {unit!r} is unknown; choose one of {', '.join(get_args(TimeUnit))}"
@@ -56,7 +50,7 @@ def check_unit(unit: str) -> None:
 
 
 def read_times(table: RawTable, name: str) -> Float[np.ndarray, " rows"] | Moments:
-    """A column of times: all numbers, or all datetimes. None may be empty."""
+    """Column of times: all numbers or all datetimes, without empty cells."""
     column = table.frame[name]
     _check_filled(table, name)
     if isinstance(column.dtype, pl.Datetime):
@@ -78,21 +72,14 @@ def read_times(table: RawTable, name: str) -> Float[np.ndarray, " rows"] | Momen
     return _from_datetimes(table, name, moments, utc)
 
 
-def to_datetimes(times: Float[np.ndarray, " rows"], origin: str, unit: TimeUnit) -> pl.Series:
-    """The inverse of `Moments.since`: to the microsecond for up to 70 years from the origin."""
-    moments = _parse_origin(origin) + np.rint(times * MICROSECONDS[unit]).astype(np.int64)
-    zone = "UTC" if origin.endswith("Z") else None
-    return pl.Series(moments).cast(pl.Datetime("us", zone))
-
-
 def as_numbers(values: Any, layout: Layout) -> Float[np.ndarray, "*shape"]:
-    """Times given in Python: numbers, or, where the table has dates, datetimes or ISO 8601 texts.
+    """Times given in Python as numbers; a table with dates also takes datetimes or ISO 8601 text.
 
     Numbers count from the table's origin in its time unit.
     """
     try:
         given = np.asarray(values)
-    except ValueError:  # rows of different lengths
+    except ValueError:  # series of different lengths
         return numbers(values, "times")
     if layout.origin is None or given.dtype.kind in "iuf":
         return numbers(values, "times")
@@ -127,17 +114,17 @@ def _from_datetimes(table: RawTable, name: str, column: pl.Series, utc: bool) ->
     years = column.dt.year()
     outside = first_true((years < 1) | (years > 9999))
     if outside is not None:
-        raise table.error("the time lies outside of the years 1 to 9999", at=outside, column=name)
+        raise table.error("the time is outside the years 1 to 9999", at=outside, column=name)
     if isinstance(column.dtype, pl.Datetime) and column.dtype.time_unit == "ns":
         _refuse_finer(table, name, column.to_physical() % 1000 != 0)
-    # The integers behind a column with a zone count in UTC.
+    # The integers of a column with a zone count in UTC.
     return Moments(column.dt.epoch("us").to_numpy(), utc)
 
 
 def _parse_iso(
     table: RawTable, name: str, text: pl.Series, is_number: pl.Series
 ) -> tuple[pl.Series, bool]:
-    """ISO 8601 text → datetimes in UTC, or without a zone where the text has none."""
+    """Datetimes of ISO 8601 text in UTC, or without a zone where the text has none."""
     parts = text.str.extract_groups(_ISO_8601).struct.unnest()
     fraction = parts["fraction"].fill_null("")
     canonical = parts.select(
@@ -155,12 +142,12 @@ def _parse_iso(
             column=name,
             hint="write a number, or a date as 2024-01-31 or 2024-01-31T18:30:00",
         )
-    other = first_true(is_number != is_number[0])
-    if other is not None:
+    mixed = first_true(is_number != is_number[0])
+    if mixed is not None:
         raise table.error(
-            f'"{table.cell(name, other)}" is a {"number" if is_number[other] else "date"}, '
+            f'"{table.cell(name, mixed)}" is a {"number" if is_number[mixed] else "date"}, '
             f"but the time in the first row is a {'number' if is_number[0] else 'date'}",
-            at=other,
+            at=mixed,
             column=name,
             hint="write all times as numbers, or all as dates",
         )
@@ -171,13 +158,13 @@ def _parse_iso(
 
 
 def _offsets(table: RawTable, name: str, offset: pl.Series) -> tuple[pl.Series, bool]:
-    """Microseconds that local time is ahead of UTC, and whether the table tells it at all."""
+    """Offsets of local time from UTC in microseconds, and whether the table has offsets."""
     has_offset = offset.is_not_null()
-    other = first_true(has_offset != has_offset[0])
-    if other is not None:
+    mixed = first_true(has_offset != has_offset[0])
+    if mixed is not None:
         raise table.error(
             "some times have an offset to UTC and others do not",
-            at=other,
+            at=mixed,
             column=name,
             hint="write the offset (or Z) in all rows or in none",
         )
@@ -198,13 +185,8 @@ def _refuse_finer(table: RawTable, name: str, finer: pl.Series) -> None:
     bad = first_true(finer.fill_null(False))
     if bad is not None:
         raise table.error(
-            "datetimes are kept to the microsecond, and this one is finer",
+            "datetimes have a resolution of one microsecond, and this one is finer",
             at=bad,
             column=name,
             hint='round them, in pandas with .dt.round("us"), or write the times as numbers',
         )
-
-
-def _parse_origin(origin: str) -> int:
-    moments = pl.Series([origin.removesuffix("Z")]).str.to_datetime(time_unit="us")
-    return int(moments.to_physical().item())

@@ -1,8 +1,8 @@
-"""Windows of a panel: where they are, and their rows gathered for one batch.
+"""Windows of a panel, and batches of their time steps.
 
-A window is a context, which is seen, and a target after it. Windows are indices; the panel is never
-copied per window. A batch is time-major. Contexts end together: shorter ones have empty rows with a
-gap of zero before them, which leave every recurrent state as it is.
+A window is a context, which a model sees, and a target after it. Windows are indices; the panel is
+never copied per window. A batch is time-major. Contexts end at the same step: shorter ones are
+padded at the front with empty steps of gap zero, which leave every recurrent state unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from physsm.data.split import ENOUGH_SERIES
 
 @dataclass(frozen=True)
 class Sizes:
-    """Rows of the context, of the target, and between windows."""
+    """Sizes of windows in time steps: context, target, and stride between windows."""
 
     context: int
     horizon: int
@@ -28,9 +28,9 @@ class Sizes:
 
 
 def default_sizes(panel: Panel) -> Sizes:
-    """A half, a quarter and a twentieth of the median series, at most 200, 100 and 10 rows.
+    """Default sizes: a half, a quarter and a twentieth of the median series, at most 200, 100, 10.
 
-    Of a few series a third: their ends are set aside, and a window between belongs to neither.
+    For a few series, of a third of it: their ends are validation, after a gap of one window.
     """
     typical = int(np.median(panel.lengths)) // (1 if len(panel) >= ENOUGH_SERIES else 3)
     return Sizes(
@@ -41,7 +41,7 @@ def default_sizes(panel: Panel) -> Sizes:
 
 
 class Windows(NamedTuple):
-    """Window w takes rows `start[w]` to `boundary[w]` (context) to `stop[w]` (target)."""
+    """Windows: w has steps `start[w]` to `boundary[w]` (context) and to `stop[w]` (target)."""
 
     series: Int[np.ndarray, " windows"]
     start: Int[np.ndarray, " windows"]
@@ -53,19 +53,19 @@ class Windows(NamedTuple):
 
     @property
     def number(self) -> int:
-        """The number of windows."""
+        """Number of windows."""
         return len(self.series)
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A panel and the windows of it that are used: a part for training, validation or test."""
+    """Part for training, validation or test: a panel and the windows of it that are used."""
 
     panel: Panel
     windows: Windows
 
     def used(self) -> Panel:
-        """The panel without measurements outside of all windows."""
+        """Panel without the measurements outside all windows."""
         edges = np.zeros((len(self.panel), self.panel.times.shape[1] + 1), np.int64)
         np.add.at(edges, (self.windows.series, self.windows.start), 1)
         np.add.at(edges, (self.windows.series, self.windows.stop), -1)
@@ -74,12 +74,12 @@ class Part:
 
 
 class Batch(NamedTuple):
-    """Rows of some windows, time-major, single precision, without NaN.
+    """Time steps of some windows, time-major, single precision, without NaN.
 
-    `gaps[i]` is the time before row i, zero in padding. `values` are the measurements, zero where
-    `observed` is 0. What a model may look at is `seen` (1 where a measurement is shown) and `last`,
-    each channel's latest shown measurement up to and including the row, zero before the first.
-    `valid` is 1 for rows that are no padding.
+    `gaps[i]` is the time before step i, zero in padding. `values` are the measurements, zero where
+    `observed` is 0. The inputs of a model are `seen` (1 where a measurement is shown) and `last`,
+    each channel's latest shown measurement up to and including the step, zero before the first.
+    `valid` is 0 in padding.
     """
 
     gaps: Float[np.ndarray, "steps batch"]
@@ -92,25 +92,25 @@ class Batch(NamedTuple):
 
 
 def whole_series(panel: Panel, horizon: int) -> Windows:
-    """One window per series: the last `horizon` rows are its target, all before its context."""
+    """One window per series: the last `horizon` steps are the target, all before the context."""
     series = np.arange(len(panel))
     return Windows(series, np.zeros_like(series), panel.lengths - horizon, panel.lengths)
 
 
 def windows(panel: Panel, context: int, horizon: int, stride: int) -> Windows:
-    """All windows at `stride`, the last row of each series included.
+    """Windows at `stride`, including the last step of each series.
 
     A series shorter than `context + horizon` gives one window with a shorter context, if it has
-    at least two rows before a whole target.
+    at least two steps before a whole target.
     """
-    found: list[tuple[int, int, int, int]] = []
+    cuts: list[tuple[int, int, int, int]] = []
     for i, length in enumerate(panel.lengths.tolist()):
         last = length - horizon
         if last < 2:
             continue
         boundaries = range(last, min(context, last) - 1, -stride)
-        found += [(i, max(0, b - context), b, b + horizon) for b in reversed(boundaries)]
-    columns = np.array(found, np.int64).reshape(-1, 4).T
+        cuts += [(i, max(0, b - context), b, b + horizon) for b in reversed(boundaries)]
+    columns = np.array(cuts, np.int64).reshape(-1, 4).T
     return Windows(*columns)
 
 
@@ -128,7 +128,7 @@ def narrowed(given: Windows, sizes: Sizes) -> Windows:
 
 
 def largest_sizes(given: Windows, stride: int = 1) -> Sizes:
-    """The longest context and target of the windows."""
+    """Longest context and target of the windows."""
     context = int((given.boundary - given.start).max(initial=2))
     return Sizes(context, int((given.stop - given.boundary).max(initial=1)), stride)
 
@@ -147,8 +147,8 @@ def cut_windows(panel: Panel, chosen: Windows) -> tuple[Panel, Query, Panel]:
 def shuffled_batches(
     chosen: Windows, size: int, generator: np.random.Generator
 ) -> Iterator[Windows]:
-    """All windows in random order, in batches of `size`; the last batch is filled up with others
-    of the same order, so that every batch has one shape.
+    """Batches of `size` windows in random order; the last batch is filled with windows from the
+    start of the order, so that all batches have one shape.
     """
     order = generator.permutation(chosen.number)
     missing = -len(order) % size
@@ -165,10 +165,10 @@ def gather(
     first_gap: float,
     hide: tuple[float, np.random.Generator] | None = None,
 ) -> Batch:
-    """The rows of windows, each with `context` rows (padded before) and `horizon` (padded after).
+    """Batch of windows: `context` steps, padded at the front, and `horizon`, padded at the end.
 
-    `first_gap` stands for the gap before the first row of a window, which has none. Nothing of the
-    target is shown, and of the context a random share of the cells is hidden if `hide` says so.
+    `first_gap` is the gap before the first step of a window. The target is not shown. With `hide`,
+    a random share of the cells of the context is hidden.
     """
     series, start, boundary, stop = tuple(chosen)
     rows = boundary[None, :] + np.arange(-context, horizon)[:, None]
@@ -196,7 +196,7 @@ def gather(
 
 
 def hold_last(values: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """Each channel's latest observed value along axis 0; zero before the first."""
+    """Latest observed value of each channel along axis 0; zero before the first."""
     steps = np.arange(values.shape[0]).reshape((-1,) + (1,) * (values.ndim - 1))
     latest = np.maximum.accumulate(np.where(observed, steps, -1), axis=0)
     held = np.take_along_axis(values, np.maximum(latest, 0), axis=0)

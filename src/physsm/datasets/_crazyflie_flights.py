@@ -1,7 +1,7 @@
-"""Flights cut from raw logs, and the channels that are derived from them, as published.
+"""Flights cut from raw logs, and the published channels derived from them.
 
-The cut loses samples where the published one does, so that flights agree with it row by row: two at
-both ends of an interval, and the last two before a gap.
+Flights agree with the published ones row by row, so the cut drops the same samples: two at both
+ends of an interval, and the last two before a gap.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from physsm._errors import DataError
 from physsm.datasets._crazyflie_log import Event
 
 GRAVITY = 9.81  # m/s^2
-PUBLISHED_GRAVITY_Z = 9.18  # a slip in the published channels: the figures of 9.81 are swapped
+PUBLISHED_GRAVITY_Z = 9.18  # an error in the published channels: digits of 9.81 are swapped
 MOTOR_LAG = 0.05  # s
 _ARM = 0.028  # m, along each axis from the centre to a motor
 _FULL = 65536  # the set-point of a motor at full power
 _ARMS = _ARM * np.array([[1, -1, 0], [-1, -1, 0], [-1, 1, 0], [1, 1, 0]])
-_GAP = 3.0  # in median gaps: more is a break
+_GAP = 3.0  # in median gaps: a larger gap is a break
 _SHORTEST = 0.01  # of the interval: shorter pieces are skipped
-_LOST = 2  # samples at each end of an interval, and before a gap
+_DROPPED = 2  # samples at each end of an interval, and before a gap
 
 CHANNELS = tuple(f"{what}_{axis}" for what in ("acc", "gyro", "dgyro") for axis in "xyz")
 CONTROLS = ("rpm1", "rpm2", "rpm3", "rpm4", "thrust_z", "torque_x", "torque_y")
@@ -33,9 +33,9 @@ Slopes = Literal["central", "backward"]
 
 @dataclass(frozen=True, eq=False)
 class Flight:
-    """Raw samples without a break: s, m/s^2 (in g times 9.81), rad/s, set-points from 0 to 1.
+    """Samples of a flight without a break: s, m/s^2 (g times 9.81), rad/s, set-points 0 to 1.
 
-    `number` are their places in the log.
+    `number` are their indices in the log.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Flight:
     motors: Float[np.ndarray, "rows 4"]
 
     def piece(self, start: int, stop: int, name: str) -> Flight:
-        """Some of the rows, before anything is derived: nothing crosses the cut."""
+        """Rows `start` to `stop`, before channels are derived, so that nothing crosses the cut."""
         rows = slice(start, stop)
         fields = (self.number, self.times, self.acceleration, self.rate, self.motors)
         return Flight(name, *(field[rows] for field in fields))
@@ -55,7 +55,7 @@ class Flight:
 def cut_flights(
     log: str, event: Event, intervals: tuple[tuple[float, float], ...]
 ) -> Iterator[Flight]:
-    """The flights of a log, named `log_0`, `log_1`, and so on."""
+    """Flights of a log, named `log_0`, `log_1`, and so on."""
     columns = {
         "acc": ("acc.x", "acc.y", "acc.z"),
         "gyro": ("gyro.x", "gyro.y", "gyro.z"),
@@ -64,22 +64,22 @@ def cut_flights(
     for names in columns.values():
         if missing := [name for name in names if name not in event.variables]:
             raise DataError(f"the log {log} has no variable {missing[0]}")
-    with np.errstate(invalid="ignore"):  # a NaN may also warn when it is cast: it is refused below
+    with np.errstate(invalid="ignore"):  # casting a NaN may warn; it is an error below
         acc, gyro, motor = (
             np.stack([event.variables[name] for name in names], 1).astype(float)
             for names in columns.values()
         )
     if (np.diff(event.times) <= 0).any():
         row = int(np.flatnonzero(np.diff(event.times) <= 0)[0])
-        raise DataError(f"the log {log}, record {row + 2}: this is not later than the one before")
+        raise DataError(f"the log {log}, record {row + 2}: the time does not increase")
     for what, values in zip(columns, (acc, gyro, motor), strict=True):
         if not np.isfinite(values).all():
             row = int(np.argwhere(~np.isfinite(values))[0, 0])
-            raise DataError(f"the log {log}, record {row + 1}: {what} is no number")
+            raise DataError(f"the log {log}, record {row + 1}: {what} is not a number")
     flights = 0
     for low, high in intervals:
-        inside = np.flatnonzero((low < event.times) & (event.times < high))
-        for number in _pieces(inside, event.times):
+        interval = np.flatnonzero((low < event.times) & (event.times < high))
+        for number in _pieces(interval, event.times):
             yield Flight(
                 f"{log}_{flights}",
                 number,
@@ -91,18 +91,18 @@ def cut_flights(
             flights += 1
 
 
-def _pieces(inside: Int[np.ndarray, " rows"], times: np.ndarray) -> Iterator[np.ndarray]:
-    """The rows between breaks, without those that the published cut loses."""
-    if len(inside) < 2 * _LOST + 2:
+def _pieces(interval: Int[np.ndarray, " rows"], times: np.ndarray) -> Iterator[np.ndarray]:
+    """Rows between breaks, without those that the published cut drops."""
+    if len(interval) < 2 * _DROPPED + 2:
         return
-    gaps = np.diff(times[inside])
+    gaps = np.diff(times[interval])
     breaks = np.flatnonzero(gaps > _GAP * np.median(gaps))
-    starts = np.concatenate([[_LOST], breaks + 1])
-    stops = np.concatenate([breaks + 1, [len(inside)]]) - _LOST
-    shortest = _SHORTEST * (times[inside[-1]] - times[inside[0]])
+    starts = np.concatenate([[_DROPPED], breaks + 1])
+    stops = np.concatenate([breaks + 1, [len(interval)]]) - _DROPPED
+    shortest = _SHORTEST * (times[interval[-1]] - times[interval[0]])
     for start, stop in zip(starts, stops, strict=True):
-        if stop - start > 1 and times[inside[stop - 1]] - times[inside[start]] > shortest:
-            yield inside[start:stop]
+        if stop - start > 1 and times[interval[stop - 1]] - times[interval[start]] > shortest:
+            yield interval[start:stop]
 
 
 def derive(
@@ -110,9 +110,9 @@ def derive(
 ) -> tuple[Float[np.ndarray, "rows 9"], Float[np.ndarray, "rows 7"]]:
     """Channels and controls of a flight.
 
-    `faithful`: the acceleration along z with the published slip. `slopes`: the angular
-    acceleration by central differences, as published, which show the next rate one row early, or by
-    backward ones, which do not; then the first row has none (NaN).
+    `faithful`: keep the error of the published acceleration along z. `slopes`: differences for the
+    angular acceleration. Central ones, as published, reveal the next rate one row early; backward
+    ones do not, and the first row is then NaN.
     """
     acceleration = np.array(flight.acceleration)
     if faithful:
@@ -131,7 +131,7 @@ def _slope(flight: Flight, slopes: Slopes) -> Float[np.ndarray, "rows 3"]:
 
 
 def _lagged(flight: Flight) -> Float[np.ndarray, "rows 4"]:
-    """The set-points behind a first-order lag, which stands for the speed of the motors."""
+    """Set-points after a first-order lag, which approximates the speed of the motors."""
     keep = np.exp(-np.diff(flight.times) / MOTOR_LAG)
     lagged = np.empty_like(flight.motors)
     lagged[0] = flight.motors[0]

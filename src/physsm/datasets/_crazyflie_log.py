@@ -36,12 +36,12 @@ _TYPES = {
     )
 }
 _VARIABLE = re.compile(r"(.+)\((.)\)")
-_MOST_NAMES = 10_000  # of events or variables: more is no log
+_MOST_NAMES = 10_000  # of events or variables: a log has fewer
 
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """All records of one kind: seconds since the start of the machine, and variables by name."""
+    """Records of one event: seconds since the start of the machine, and variables by name."""
 
     times: Float[np.ndarray, " records"]
     variables: dict[str, np.ndarray]
@@ -49,37 +49,37 @@ class Event:
 
 @dataclass(frozen=True)
 class _Kind:
-    """How records of one event look, behind its id."""
+    """Layout of the records of one event, after its id."""
 
     name: str
     record: np.dtype
 
 
 def read_log(path: Path) -> dict[str, Event]:
-    """The events of a log by name. A file that is cut off or damaged is an error."""
+    """Events of a log by name. A truncated or damaged file is an error."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
     if len(content) < 9 or content[0] != _MAGIC:
         raise DataError(
-            f"{path} is no Crazyflie log: it does not begin as one",
-            hint="the raw files of the memory card are read, not tables made from them",
+            f"{path} is not a Crazyflie log: its first byte is wrong",
+            hint="use the raw files of the memory card, not tables made from them",
         )
     if zlib.crc32(content[:-4]) != int.from_bytes(content[-4:], "little"):
         raise DataError(
-            f"{path} is damaged or cut off: its checksum is wrong", hint="copy it once more"
+            f"{path} is damaged or truncated: its checksum is wrong", hint="copy it again"
         )
     header = _Header(path, content[:-4])
     kinds = header.kinds()
-    return _records(path, header.content, header.place, kinds, header.ticks)
+    return _records(path, header.content, header.offset, kinds, header.ticks)
 
 
 class _Header:
-    """Reads the header from the front; `place` is where it has come to."""
+    """Reader of the header; `offset` is the position of the next byte."""
 
     def __init__(self, path: Path, content: bytes):
-        self.path, self.content, self.place = path, content, 1
+        self.path, self.content, self.offset = path, content, 1
         version = self.number()
         if version not in _TIMES:
             self.fail(f"has the format version {version}; versions 1 and 2 are known")
@@ -89,31 +89,31 @@ class _Header:
         raise DataError(f"{self.path} {what}")
 
     def number(self) -> int:
-        if self.place + 2 > len(self.content):
+        if self.offset + 2 > len(self.content):
             self.fail("ends inside its header")
-        (value,) = struct.unpack_from("<H", self.content, self.place)
-        self.place += 2
+        (value,) = struct.unpack_from("<H", self.content, self.offset)
+        self.offset += 2
         return value
 
     def text(self) -> str:
-        end = self.content.find(b"\0", self.place)
+        end = self.content.find(b"\0", self.offset)
         if end < 0:
             self.fail("ends inside a name of its header")
-        raw, self.place = self.content[self.place : end], end + 1
+        raw, self.offset = self.content[self.offset : end], end + 1
         try:
             return raw.decode()
         except UnicodeDecodeError:
-            self.fail(f"has a name in its header that is no text: {raw!r}")
+            self.fail(f"has a name in its header that is not text: {raw!r}")
 
     def count(self) -> int:
         count = self.number()
         if not 1 <= count <= _MOST_NAMES:
-            self.fail(f"says that it has {count} events or variables")
+            self.fail(f"announces {count} events or variables")
         return count
 
     def kinds(self) -> dict[int, _Kind]:
-        """The event types by their id."""
-        found: dict[int, _Kind] = {}
+        """Event types by id."""
+        kinds: dict[int, _Kind] = {}
         for _ in range(self.count()):
             identity, name = self.number(), self.text()
             fields = [("event", "<u2"), ("time", self.time_type)]
@@ -121,19 +121,19 @@ class _Header:
                 written = self.text()
                 match = _VARIABLE.fullmatch(written)
                 if match is None or match[2] not in _TYPES:
-                    self.fail(f"has the variable {written!r} of a type that is not known")
+                    self.fail(f"has the variable {written!r} of an unknown type")
                 fields.append((f"variable {match[1]}", _TYPES[match[2]]))
-            known = identity in found or name in {kind.name for kind in found.values()}
+            known = identity in kinds or name in {kind.name for kind in kinds.values()}
             if known or len({field for field, _ in fields}) < len(fields):
                 self.fail(f"names an event or one of its variables twice: {name}")
-            found[identity] = _Kind(name, np.dtype(fields))
-        return found
+            kinds[identity] = _Kind(name, np.dtype(fields))
+        return kinds
 
 
 def _records(
     path: Path, content: bytes, start: int, kinds: dict[int, _Kind], ticks: float
 ) -> dict[str, Event]:
-    if len(kinds) == 1:  # all records have one size: no need to walk
+    if len(kinds) == 1:  # all records have one size: no loop over records
         ((identity, kind),) = kinds.items()
         if (len(content) - start) % kind.record.itemsize:
             raise DataError(f"{path} ends inside a record")
@@ -141,21 +141,21 @@ def _records(
         if (rows["event"] != identity).any():
             raise DataError(f"{path} has a record of an event that its header does not name")
         return {kind.name: _event(rows, ticks)}
-    places: dict[int, list[int]] = {identity: [] for identity in kinds}
+    starts: dict[int, list[int]] = {identity: [] for identity in kinds}
     while start < len(content):
         identity = int.from_bytes(content[start : start + 2], "little")
         if identity not in kinds:
             raise DataError(f"{path} has a record of an event that its header does not name")
-        places[identity].append(start)
+        starts[identity].append(start)
         start += kinds[identity].record.itemsize
     if start != len(content):
         raise DataError(f"{path} ends inside a record")
     everything = np.frombuffer(content, np.uint8)
-    found = {}
+    events = {}
     for identity, kind in kinds.items():
-        inside = np.array(places[identity], np.int64)[:, None] + np.arange(kind.record.itemsize)
-        found[kind.name] = _event(everything[inside].reshape(-1).view(kind.record), ticks)
-    return found
+        indices = np.array(starts[identity], np.int64)[:, None] + np.arange(kind.record.itemsize)
+        events[kind.name] = _event(everything[indices].reshape(-1).view(kind.record), ticks)
+    return events
 
 
 def _event(rows: np.ndarray, ticks: float) -> Event:

@@ -1,7 +1,7 @@
-"""What every data set says of itself, and what its protocols make: a split into three parts.
+"""Data sets and their protocols, which split them into three parts.
 
-A split is data. Each part names its windows, and for each row of its panel the raw sample that the
-row was made from, so that anyone can check who shares what with whom.
+A split is plain data. Each part has its windows and, for each row of its panel, the raw sample
+behind the row, so that anyone can check which parts share samples.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from physsm.data.window import Sizes
 
 
 class RawRows(NamedTuple):
-    """The raw samples behind the rows of one series: their `number` within a recording, counted
-    from 0, and below 0 for rows without one, in which nothing was recorded.
+    """Raw samples behind the rows of one series.
 
-    What is derived for a row also looks at `before` samples before its own and `after` after it, as
-    far as the series has them: series are cut before anything is derived.
+    `number` is the index of each row's sample in a recording, negative for rows without one. The
+    values derived for a row also use `before` samples before its own and `after` samples after it,
+    as far as the series has them: series are cut before anything is derived.
     """
 
     recording: str
@@ -33,14 +33,14 @@ class RawRows(NamedTuple):
     after: int = 0
 
     def touched(self, rows: slice | Int[np.ndarray, " rows"]) -> Int[np.ndarray, " samples"]:
-        """The numbers of the samples that rows touch, in order."""
+        """Sorted indices of the samples that rows use."""
         around, exists = self.around(rows)
         return np.unique(around[exists])
 
     def around(
         self, rows: slice | Int[np.ndarray, " rows"]
     ) -> tuple[Int[np.ndarray, "rows reach"], Bool[np.ndarray, "rows reach"]]:
-        """The numbers before, at and after the sample of each row, and which of them it touches."""
+        """Indices around the sample of each row, and the mask of those that the row uses."""
         own = self.number[rows][:, None]
         numbers = own + np.arange(-self.before, self.after + 1)
         last = self.number.max(initial=-1)
@@ -55,13 +55,13 @@ class Part(window.Part):
     raw: tuple[RawRows, ...]
 
     def samples(self, window: int) -> tuple[str, Int[np.ndarray, " samples"]]:
-        """The recording of a window, and the numbers of all samples that it touches there."""
+        """Recording of a window, and the indices of all samples that the window uses."""
         series, start, _, stop = (int(column[window]) for column in tuple(self.windows))
         raw = self.raw[series]
         return raw.recording, raw.touched(slice(start, stop))
 
     def touched(self) -> dict[str, Int[np.ndarray, " samples"]]:
-        """The samples of each recording that any window touches, in order."""
+        """Sorted indices of the samples of each recording that any window uses."""
         found: dict[str, list[np.ndarray]] = {}
         for series, raw in enumerate(self.raw):
             rows = np.flatnonzero(self._uses(series))
@@ -70,7 +70,7 @@ class Part(window.Part):
         return {name: np.unique(np.concatenate(parts)) for name, parts in found.items()}
 
     def _uses(self, series: int) -> Int[np.ndarray, " rows"]:
-        """How many windows hold each row of a series."""
+        """Number of windows that hold each row of a series."""
         steps = np.zeros(len(self.raw[series].number) + 1, np.int64)
         mine = self.windows.series == series
         np.add.at(steps, self.windows.start[mine], 1)
@@ -80,15 +80,15 @@ class Part(window.Part):
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The parts of a data set under one protocol, and how errors on it are expressed.
+    """Parts of a data set under one protocol, and the scale of errors on it.
 
-    - `sizes`: rows that a model sees, rows that it forecasts, rows between windows.
-    - `unit`: what errors of each channel are divided by; `unit_words` says what that is.
-    - `truth`: the test panel without noise, where it is known: then errors are taken against it.
-    - `debias`: takes a forecast of noisy values to one of clean values, where noise was cut off.
-    - `tracks`: pairs of channels that are positions (x, y) of something that moves, in m.
-    - `in_domain`: rows of a target that models were trained to reach, where that is not all.
-    - `notes`: what a reader of scores must know.
+    - `sizes`: context, horizon and stride of windows, in rows.
+    - `unit`: scale that divides the errors of each channel; `unit_words` describes it.
+    - `truth`: the test panel without noise, if known: errors are then relative to it.
+    - `debias`: map from a forecast of noisy values to one of clean values, where noise was clipped.
+    - `tracks`: pairs of channels that are positions (x, y) of a moving object, in m.
+    - `in_domain`: rows of a target within the trained horizon, if that is shorter.
+    - `notes`: remarks for the readers of scores.
     """
 
     train: Part
@@ -106,12 +106,11 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set: the built-in system that describes it, and its protocols by name.
+    """Data set: the built-in system that describes it, and its protocols by name.
 
-    A protocol is called with settings as keywords, all of which have defaults; those of data sets
-    that are read from files take `data_dir`, where to look for them first. `sources` are the
-    folders of those files, see `_sources`. `units` are those of columns, the time among them, that
-    the system does not know.
+    A protocol is a function of keyword settings with defaults; for data sets in files these include
+    `data_dir`, the folder to search first. `sources` are the folders of the files (see `_sources`).
+    `units` are the units of columns, including the time, that the system does not declare.
     """
 
     name: str
@@ -122,7 +121,7 @@ class Dataset:
     units: Mapping[str, str] = field(default_factory=dict)
 
     def split(self, protocol: str, **settings: object) -> Split:
-        """The split of a protocol."""
+        """Split of a protocol."""
         if protocol not in self.protocols:
             known = ", ".join(self.protocols)
             hint = did_you_mean(protocol, list(self.protocols)) or f"there are {known}"
@@ -134,14 +133,14 @@ class Dataset:
             if "unexpected keyword argument" in str(error):
                 wrong = str(error).rpartition("argument ")[2].split(".")[0]
                 raise ConfigError(f"{where} has no setting {wrong}") from error
-            said = ", ".join(f"{key} = {value!r}" for key, value in settings.items())
-            if not said:
+            given = ", ".join(f"{key} = {value!r}" for key, value in settings.items())
+            if not given:
                 raise
-            raise ConfigError(f"{where} cannot be made with {said}: {error}") from error
+            raise ConfigError(f"{where} cannot be made with {given}: {error}") from error
 
 
 def check_whole(value: object, setting: str, dataset: str, *, least: int) -> None:
-    """A setting that must be a whole number."""
+    """Raise an error if a setting is not a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ConfigError(
             f"{dataset}: {setting} must be a whole number of at least {least}, but is {value!r}"
@@ -149,7 +148,7 @@ def check_whole(value: object, setting: str, dataset: str, *, least: int) -> Non
 
 
 def share_of_touching_windows(train: Part, other: Part) -> float:
-    """The share of windows of another part that touch a sample which training touches."""
+    """Share of windows of another part that use a sample that training uses."""
     seen = train.touched()
     touching = np.zeros(other.windows.number, bool)
     for series, raw in enumerate(other.raw):
@@ -162,7 +161,7 @@ def share_of_touching_windows(train: Part, other: Part) -> float:
 
 
 def share_of_equal_windows(train: Part, other: Part) -> float:
-    """The share of windows of another part that are windows of training, row by row."""
+    """Share of windows of another part that are training windows, row by row."""
 
     def rows(part: Part) -> list[tuple[str, bytes]]:
         return [

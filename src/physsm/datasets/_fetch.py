@@ -1,9 +1,9 @@
-"""Downloads: resumed where they were cut off, checked before they get their name.
+"""Downloads that resume where they stopped and are verified before they get their final name.
 
-pooch, the usual choice, writes a whole body to a file and checks it. It cannot continue a partial
-file: it does not tell a server that sends the rest from one that sends everything again. Nor does
-it notice a server that sends a byte now and then for ever. Both need the response in hand, so this
-is the standard library's client, whose `read1` gives bytes as they come.
+pooch, the usual choice, writes a whole body to a file and verifies it. It cannot continue a partial
+file, because it does not check whether the server sends the remainder or the whole file again, and
+it does not time out on a server that sends a byte now and then. Both need access to the response,
+so this module uses the standard library's client, whose `read1` returns bytes as they arrive.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from typing import Any, Final
 
 from physsm._errors import ConfigError, DataError, PhyssmError, RunError
 from physsm._whole_files import try_lock
-from physsm.datasets._sources import File, Source, places
+from physsm.datasets._sources import File, Source, data_folders
 from physsm.datasets._tar_archive import tar_members
 
 Report = Callable[[int, int], None]
 
 _CHUNK = 1 << 16
-_PASSING = {408, 425, 429, 500, 502, 503, 504}  # answers that may be others a moment later
+_TEMPORARY = {408, 425, 429, 500, 502, 503, 504}  # status codes of temporary failures
 _VARIABLE = "PHYSSM_MIRROR"
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a download waits, in s.
+    """Timeouts of a download, in s.
 
-    - `silence`: for a connection, and for the next bytes.
-    - `slowest`: bytes per s below which, over that time, a server counts as silent.
-    - `pauses`: before each further try, when a try failed in a way that may pass.
+    - `silence`: timeout of a connection, and of the next bytes.
+    - `slowest`: bytes per s; a server that is slower over that time counts as silent.
+    - `pauses`: pause before each retry after a temporary failure.
     """
 
     silence: float = 30.0
@@ -55,7 +55,7 @@ PATIENT: Final = Patience()
 
 @dataclass(frozen=True)
 class Fetched:
-    """What became of the files of a source: fetched now, here before, not to be had."""
+    """Outcome for the files of a source: downloaded now, present before, not available."""
 
     fetched: tuple[File, ...]
     before: tuple[File, ...]
@@ -63,13 +63,13 @@ class Fetched:
 
 
 class _MissingError(DataError):
-    """The server has no such file."""
+    """Permanent failure: the server has no such file."""
 
 
-class _PassingError(Exception):
-    """A failure that may be gone at the next try; its text says what happened.
+class _TemporaryError(Exception):
+    """Temporary failure, worth a retry; its text describes it.
 
-    `from_start`: what has arrived so far is of no use.
+    `from_start`: the partial file is useless.
     """
 
     def __init__(self, message: str, *, from_start: bool = False):
@@ -77,12 +77,12 @@ class _PassingError(Exception):
         self.from_start = from_start
 
 
-def _unreported(*numbers: int) -> None:
-    """What a download reports to if nobody asks."""
+def _no_report(*numbers: int) -> None:
+    """Default progress callback, which does nothing."""
 
 
 def _mirror() -> str | None:
-    """The mirror that `$PHYSSM_MIRROR` names: a server of folders like those of `places`."""
+    """Address of the mirror in `$PHYSSM_MIRROR`: a server of one folder per source."""
     mirror = os.environ.get(_VARIABLE, "").strip().rstrip("/")
     if not mirror:
         return None
@@ -95,23 +95,23 @@ def fetch_source(
     source: Source,
     data_dir: str | Path | None = None,
     *,
-    report: Report = _unreported,
+    report: Report = _no_report,
     patience: Patience = PATIENT,
 ) -> Fetched:
-    """Fetch the files of a source that no place has in good order, into the first of `places`.
+    """Download the missing or damaged files of a source into the first of `data_folders`.
 
-    A file that is there but damaged is fetched anew. `report` gets the bytes that are done and
-    those of all files. Files without an address are only asked of a mirror.
+    `report` is called with the bytes done and the bytes of all files. Files without an address are
+    only requested from a mirror.
     """
     mirror = _mirror()
-    folder = places(data_dir)[0] / source.name
-    here = {file: _is_here(source, file, data_dir) for file in source.files}
-    wanted = [file for file in source.files if not here[file]]
-    total = sum(file.bytes for file in wanted if file.url or mirror)
+    folder = data_folders(data_dir)[0] / source.name
+    here = {file: _is_present(source, file, data_dir) for file in source.files}
+    missing_files = [file for file in source.files if not here[file]]
+    total = sum(file.bytes for file in missing_files if file.url or mirror)
     fetched: list[File] = []
     without: list[File] = []
     done = 0
-    for file in wanted:
+    for file in missing_files:
         address = f"{mirror}/{source.name}/{file.path}" if mirror else file.url
         if address is None:
             without.append(file)
@@ -141,26 +141,26 @@ def fetch_file(
     folder: Path,
     address: str,
     *,
-    report: Callable[[int], None] = _unreported,
+    report: Callable[[int], None] = _no_report,
     patience: Patience = PATIENT,
 ) -> Path:
-    """Download a file into a folder; it gets its name once its digest is right.
+    """Download a file into a folder; it gets its name once its digest is verified.
 
-    What has arrived when a download fails is kept beside it, and the next one continues there.
+    After a failure the partial file stays in the folder, and the next download continues it.
     """
     if not address.startswith(("http://", "https://")):
-        raise ConfigError(f"{address} cannot be fetched: only http and https addresses can")
+        raise ConfigError(f"{address} cannot be downloaded: only http and https addresses can")
     path = folder / file.path
-    with _explained(path):
+    with _disk_errors(path):
         with _partial(path) as stream:
-            _try_often(file, stream, address, report, patience)
+            _retry(file, stream, address, report, patience)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(stream.name, path)
     return path
 
 
-def _try_often(
+def _retry(
     file: File,
     stream: io.BufferedRandom,
     address: str,
@@ -170,7 +170,7 @@ def _try_often(
     for pause in (*patience.pauses, None):
         try:
             return _complete(file, stream, address, report, patience)
-        except _PassingError as failure:
+        except _TemporaryError as failure:
             if failure.from_start:
                 stream.truncate(0)
             if pause is None:
@@ -189,18 +189,18 @@ def _complete(
     report: Callable[[int], None],
     patience: Patience,
 ) -> None:
-    """Bring a partial file to its end, and check it. A wrong one is emptied."""
+    """Complete a partial file and verify it. A wrong one is emptied."""
     start = stream.seek(0, os.SEEK_END)
     if start < file.bytes or start == 0:
         start = _download(file, stream, address, report, patience)
-    found = _digest(stream)
-    if found in file.sha256:
+    digest = _digest(stream)
+    if digest in file.sha256:
         return
     if start:
-        raise _PassingError(f"the rest from {address} is of another file", from_start=True)
+        raise _TemporaryError(f"{address} continued with bytes of another file", from_start=True)
     stream.truncate(0)
     expected = " or ".join(file.sha256)
-    raise _other_file(file, address, f"its sha256 is {found}, and not {expected}")
+    raise _wrong_file(file, address, f"its sha256 is {digest}, and not {expected}")
 
 
 def _download(
@@ -210,9 +210,9 @@ def _download(
     report: Callable[[int], None],
     patience: Patience,
 ) -> int:
-    """Append what is missing; the number of bytes of the partial file that were kept."""
+    """Append the missing bytes. Returns the number of bytes that the partial file had."""
     start = stream.seek(0, os.SEEK_END)
-    with _passing(address, patience), _open(address, start, patience) as response:
+    with _classified_errors(address, patience), _open(address, start, patience) as response:
         if start and not _continues(response, start):
             start = 0
             stream.truncate(0)
@@ -222,31 +222,31 @@ def _download(
             done += len(chunk)
             if done > file.bytes:
                 stream.truncate(0)
-                raise _other_file(file, address, f"it is longer than {file.bytes} bytes")
+                raise _wrong_file(file, address, f"it is longer than {file.bytes} bytes")
             stream.write(chunk)
             report(done)
-        if response.length:  # what the server announced and did not send
-            raise _PassingError(
+        if response.length:  # announced by the server, but not sent
+            raise _TemporaryError(
                 f"{address} broke off after {done} of {done + response.length} bytes"
             )
     return start
 
 
-def _other_file(file: File, address: str, why: str) -> DataError:
+def _wrong_file(file: File, address: str, why: str) -> DataError:
     return DataError(
         f"{address} is not the file {file.path} that was expected: {why}",
-        hint="it was not kept: the server may have answered with something else",
+        hint="it was deleted: the server may have sent another page instead",
     )
 
 
 def _continues(response: Any, start: int) -> bool:
-    """Whether a server sends the rest of a file, and not all of it again."""
-    given = response.headers.get("Content-Range", "")
-    return response.status == http.client.PARTIAL_CONTENT and given.startswith(f"bytes {start}-")
+    """Whether a server sends the remainder of a file, and not the whole file again."""
+    span = response.headers.get("Content-Range", "")
+    return response.status == http.client.PARTIAL_CONTENT and span.startswith(f"bytes {start}-")
 
 
 def _chunks(response: Any, patience: Patience) -> Iterator[bytes]:
-    """The body as it comes, as long as it comes fast enough."""
+    """Chunks of the body as they arrive; a server that is too slow is an error."""
     since, arrived = time.monotonic(), 0
     while chunk := _read(response):
         yield chunk
@@ -263,12 +263,12 @@ def _read(response: Any) -> bytes:
         return response.read1(_CHUNK)
     except TimeoutError:
         raise
-    except OSError as error:  # such as a network that went down; not to be taken for the disk's
+    except OSError as error:  # such as a network failure; must not be reported as a disk error
         raise ConnectionError(error.strerror or str(error)) from error
 
 
 def _open(address: str, start: int, patience: Patience) -> Any:
-    # Packed bodies could not be continued, because ranges would count packed bytes.
+    # A compressed body could not be resumed: ranges would count compressed bytes.
     headers = {"User-Agent": "physsm", "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
@@ -277,7 +277,7 @@ def _open(address: str, start: int, patience: Patience) -> Any:
 
 
 def _web_only() -> urllib.request.OpenerDirector:
-    """A client that a redirection cannot send to a local file or to FTP."""
+    """HTTP client that does not follow a redirect to a local file or to FTP."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler,
@@ -293,45 +293,45 @@ def _web_only() -> urllib.request.OpenerDirector:
 
 
 @contextlib.contextmanager
-def _passing(address: str, patience: Patience) -> Iterator[None]:
-    """Tell failures of the net that may pass from those that stay."""
-    silence = f"{address} sent nothing, or next to nothing, for {patience.silence:g} s"
+def _classified_errors(address: str, patience: Patience) -> Iterator[None]:
+    """Context that converts network errors to temporary or permanent failures."""
+    silence = f"{address} sent almost nothing for {patience.silence:g} s"
     try:
         yield
     except urllib.error.HTTPError as error:
         with error:
-            if error.code in _PASSING:
-                raise _PassingError(f"{address} answers {error.code} ({error.reason})") from error
+            if error.code in _TEMPORARY:
+                raise _TemporaryError(f"{address} answers {error.code} ({error.reason})") from error
             if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
-                reason = f"{address} is shorter than what was there"
-                raise _PassingError(reason, from_start=True) from error
+                reason = f"{address} is shorter than the partial file"
+                raise _TemporaryError(reason, from_start=True) from error
             kind = _MissingError if error.code in (404, 410) else DataError
             raise kind(
-                f"{address} cannot be fetched: the server answers {error.code} ({error.reason})",
+                f"{address} cannot be downloaded: the server answers {error.code} ({error.reason})",
                 hint=f"the file may have moved: {_VARIABLE} can name another server, or "
                 "put the file into the folder yourself",
             ) from error
     except urllib.error.URLError as error:
         if isinstance(error.reason, TimeoutError):
-            raise _PassingError(silence) from error
+            raise _TemporaryError(silence) from error
         if isinstance(error.reason, ssl.SSLCertVerificationError):
             raise DataError(
                 f"{address} cannot be trusted: {error.reason.verify_message}",
                 hint="SSL_CERT_FILE can name the certificates of your network",
             ) from error
-        raise _PassingError(f"{address} cannot be reached ({error.reason})") from error
+        raise _TemporaryError(f"{address} cannot be reached ({error.reason})") from error
     except TimeoutError as error:
-        raise _PassingError(silence) from error
+        raise _TemporaryError(silence) from error
     except (http.client.InvalidURL, ValueError) as error:
-        raise ConfigError(f"{address} is not an address that can be fetched: {error}") from error
+        raise ConfigError(f"{address} is not an address that can be downloaded: {error}") from error
     except (ConnectionError, http.client.HTTPException, ssl.SSLError) as error:
         reason = str(error) or type(error).__name__
-        raise _PassingError(f"the connection to {address} broke off ({reason})") from error
+        raise _TemporaryError(f"the connection to {address} broke off ({reason})") from error
 
 
 @contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Failures of the disk as one sentence."""
+def _disk_errors(path: Path) -> Iterator[None]:
+    """Context that converts disk errors to one sentence."""
     try:
         yield
     except PhyssmError:
@@ -345,7 +345,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _partial(path: Path) -> Iterator[io.BufferedRandom]:
-    """What has arrived of a file, open at its end, for this program alone."""
+    """Partial file, open at its end and locked for this process."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.part")
     try:
@@ -359,9 +359,9 @@ def _partial(path: Path) -> Iterator[io.BufferedRandom]:
 
 
 def _lock(stream: io.BufferedRandom, path: Path) -> None:
-    """Two programs that append to one file would spoil it."""
+    """Lock a partial file: two processes that append to it would corrupt it."""
     is_ours = False
-    with contextlib.suppress(FileNotFoundError):  # it may have got its name in between
+    with contextlib.suppress(FileNotFoundError):  # it may have been renamed in between
         is_ours = try_lock(stream) and os.path.samestat(
             os.stat(stream.name), os.fstat(stream.fileno())
         )
@@ -369,12 +369,12 @@ def _lock(stream: io.BufferedRandom, path: Path) -> None:
         raise RunError(f"{path} is being downloaded by another program: try again later")
 
 
-def _is_here(source: Source, file: File, data_dir: str | Path | None) -> bool:
-    """Whether a place has the file in good order, or an archive that stands for it."""
-    for place in places(data_dir):
-        folder = place / source.name
+def _is_present(source: Source, file: File, data_dir: str | Path | None) -> bool:
+    """Whether one of `data_folders` has the file undamaged, or an archive that contains it."""
+    for parent in data_folders(data_dir):
+        folder = parent / source.name
         archive = folder / file.archive if file.archive else None
-        if archive and archive.is_file() and not _inside(archive).isdisjoint(file.sha256):
+        if archive and archive.is_file() and not _archive_digests(archive).isdisjoint(file.sha256):
             return True
         with contextlib.suppress(OSError), (folder / file.path).open("rb") as stream:
             if _digest(stream) in file.sha256:
@@ -383,10 +383,10 @@ def _is_here(source: Source, file: File, data_dir: str | Path | None) -> bool:
 
 
 @functools.lru_cache(maxsize=2)
-def _inside(archive: Path) -> frozenset[str]:
-    """The digests of all files of an archive; a damaged one is an error that says so."""
-    found = (content for _, content in tar_members(archive, ""))
-    return frozenset(hashlib.sha256(content).hexdigest() for content in found)
+def _archive_digests(archive: Path) -> frozenset[str]:
+    """Digests of all files of an archive; a damaged archive is an error."""
+    contents = (content for _, content in tar_members(archive, ""))
+    return frozenset(hashlib.sha256(content).hexdigest() for content in contents)
 
 
 def _digest(stream: io.BufferedReader | io.BufferedRandom) -> str:

@@ -1,7 +1,7 @@
-"""The COVID-19 tables of Johns Hopkins University: one row per region, one column per day.
+"""COVID-19 tables of Johns Hopkins University: one row per region, one column per day.
 
-Counts are cumulative. A country is the sum of its provinces; populations stand in a table of their
-own, in the rows without a province.
+Counts are cumulative. A country is the sum of its provinces. Populations are in a separate table,
+in the rows without a province.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Counts:
 
 
 def read_counts(path: Path) -> Counts:
-    """One of the global tables."""
+    """Counts of one of the global tables."""
     table = _read(path, _FIRST_COLUMNS)
     days = [_day(path, name) for name in table.columns[len(_FIRST_COLUMNS) :]]
     if not days or any((later - day).days != 1 for day, later in itertools.pairwise(days)):
@@ -43,14 +43,14 @@ def read_counts(path: Path) -> Counts:
     if any(country is None for country in countries):
         raise DataError(f"{path}, row {countries.index(None) + 2}: there is no country")
     known = sorted(set(countries))
-    place = {country: i for i, country in enumerate(known)}
+    index = {country: i for i, country in enumerate(known)}
     persons = np.zeros((len(known), len(days)))
-    np.add.at(persons, [place[country] for country in countries], numbers)
+    np.add.at(persons, [index[country] for country in countries], numbers)
     return Counts(tuple(known), days[0], persons)
 
 
 def read_populations(path: Path) -> dict[str, float]:
-    """People of each country that the table knows."""
+    """Population of each country in the table."""
     table = _read(path, _PEOPLE_COLUMNS)
     whole = table.with_row_index("row").filter(
         pl.col("Province_State").is_null()
@@ -63,7 +63,7 @@ def read_populations(path: Path) -> dict[str, float]:
     )
     if wrong.any():
         row = int(whole["row"][int(wrong.arg_true()[0])]) + 2
-        raise DataError(f"{path}, row {row}: there must be a country and a number of its people")
+        raise DataError(f"{path}, row {row}: a country and its population are needed")
     return dict(zip(whole["Country_Region"].to_list(), people.to_list(), strict=True))
 
 
@@ -82,7 +82,7 @@ def _day(path: Path, name: str) -> datetime.date:
         month, day, year = (int(part) for part in name.split("/"))
         return datetime.date(2000 + year, month, day)
     except (ValueError, OverflowError):
-        raise DataError(f"{path}: the column {name!r} is no day such as 1/22/20") from None
+        raise DataError(f"{path}: the column {name!r} is not a day such as 1/22/20") from None
 
 
 def _numbers(path: Path, table: pl.DataFrame, columns: list[str]) -> np.ndarray:
@@ -91,8 +91,8 @@ def _numbers(path: Path, table: pl.DataFrame, columns: list[str]) -> np.ndarray:
     wrong = ~np.isfinite(numbers) | (numbers < 0)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        found = table[columns[column]][int(row)]
+        cell = table[columns[column]][int(row)]
         raise DataError(
-            f"{path}, row {row + 2}, column {columns[column]}: {found!r} is no count of persons"
+            f"{path}, row {row + 2}, column {columns[column]}: {cell!r} is not a number of persons"
         )
     return numbers

@@ -1,4 +1,4 @@
-"""The labels and all their windows, kept in the cache once they have been read."""
+"""Index of the labels and all their windows, cached after the first read."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from jaxtyping import Int
 from physsm._errors import DataError
 from physsm._whole_files import whole_file
 from physsm.datasets._nuscenes_labels import LabelTable, read_labels
-from physsm.datasets._nuscenes_windows import Found, find_windows
-from physsm.datasets._sources import cache_folder, locate, places
+from physsm.datasets._nuscenes_windows import SceneTargets, find_windows
+from physsm.datasets._sources import cache_folder, data_folders, locate
 
-_FORMAT = 1  # of the kept file; count up when its arrays or their meaning change
+_FORMAT = 1  # version of the cached file; increase it when the arrays or their meaning change
 SOURCE = "nuscenes_pred_2hz"
 _ARCHIVE = "labels.tar.xz"
 _FOLDER = "label"
@@ -26,26 +26,26 @@ _FOLDER = "label"
 
 @dataclass(frozen=True, eq=False)
 class LabelIndex:
-    """The label rows, and the windows of all scenes: `scene` is the place in `table.scenes`."""
+    """Label rows, and the windows of all scenes: `scene` is the index into `table.scenes`."""
 
     table: LabelTable
     scene: Int[np.ndarray, " windows"]
-    windows: Found
+    windows: SceneTargets
 
 
 def locate_labels(data_dir: str | Path | None = None) -> Path:
-    """The archive, or the folder `label` of the same source as its repository has it."""
-    for place in places(data_dir):
+    """Path of the label archive, or of the folder `label` as in the repository of the source."""
+    for folder in data_folders(data_dir):
         for name in (_ARCHIVE, _FOLDER):
-            if (path := place / SOURCE / name).exists():
+            if (path := folder / SOURCE / name).exists():
                 return path
     return locate(SOURCE, _ARCHIVE, data_dir)
 
 
 def read_index(path: Path) -> LabelIndex:
-    """The index of a label archive or folder: from the cache if it is there, else built."""
+    """Index of a label archive or folder, from the cache if possible."""
     cached = cache_folder() / "index" / f"nuscenes-{_digest(path)}.npz"
-    # Whatever is wrong with a kept file, the index can be built again.
+    # Any error in a cached file is harmless: the index can be built again.
     with contextlib.suppress(Exception):
         return _unpack(cached.read_bytes())
     table = read_labels(path)
@@ -53,9 +53,9 @@ def read_index(path: Path) -> LabelIndex:
     index = LabelIndex(
         table=table,
         scene=np.repeat(np.arange(len(parts)), [len(part.agent) for part in parts]),
-        windows=Found(*(np.concatenate(columns) for columns in zip(*parts, strict=True))),
+        windows=SceneTargets(*(np.concatenate(columns) for columns in zip(*parts, strict=True))),
     )
-    # A cache that cannot be written costs a second at the next start, no more.
+    # A cache that cannot be written only costs a second at the next start.
     with contextlib.suppress(OSError):
         cached.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(cached) as stream:
@@ -64,7 +64,7 @@ def read_index(path: Path) -> LabelIndex:
 
 
 def _digest(path: Path) -> str:
-    """Changes when any file does: names, sizes and times of change."""
+    """Digest of the names, sizes and modification times of all files."""
     files = sorted(path.glob("*/*.txt")) if path.is_dir() else [path]
     try:
         facts = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
@@ -74,7 +74,7 @@ def _digest(path: Path) -> str:
 
 
 def _pack(index: LabelIndex) -> bytes:
-    """Arrays in an npz file behind the digest of its bytes, so that damage is noticed."""
+    """Arrays as an npz file after the digest of its bytes, which reveals damage."""
     arrays: dict[str, Any] = {"window_scene": index.scene}
     arrays |= {field.name: getattr(index.table, field.name) for field in fields(index.table)}
     arrays |= {f"window_{name}": column for name, column in index.windows._asdict().items()}
@@ -96,5 +96,5 @@ def _unpack(content: bytes) -> LabelIndex:
     return LabelIndex(
         table=LabelTable(**columns),
         scene=arrays["window_scene"],
-        windows=Found(*(arrays[f"window_{name}"] for name in Found._fields)),
+        windows=SceneTargets(*(arrays[f"window_{name}"] for name in SceneTargets._fields)),
     )

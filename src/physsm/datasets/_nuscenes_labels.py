@@ -1,4 +1,4 @@
-"""The targets of nuScenes' prediction challenge at 2 Hz, as text files of one scene each.
+"""Targets of nuScenes' prediction challenge at 2 Hz, in one text file per scene.
 
 20 fields to a row: keyframe, track, class, seven unused, width, height, length, x, z, y, heading,
 challenge flag, two unused. Only targets of the challenge, around their windows, and the ego (track
@@ -51,7 +51,7 @@ _SCENE = re.compile(r"scene-\d{4}")
 
 @dataclass(frozen=True, eq=False)
 class LabelTable:
-    """The rows of all files, by scene, then track, then keyframe; lengths in m, global frame.
+    """Rows of all files, by scene, then track, then keyframe; lengths in m, global frame.
 
     Rows `first[i]` to `first[i + 1]` are those of `scenes[i]`, which is in the part `official[i]`
     of the challenge. `challenge` is never true for the ego.
@@ -68,8 +68,8 @@ class LabelTable:
     challenge: Bool[np.ndarray, " rows"]
 
     def scene(self, number: int, map_name: str = "") -> Scene:
-        """One scene at 10 Hz: positions on straight lines between keyframes, headings along the
-        shorter arc, as ScenarioNet does it.
+        """Scene at 10 Hz: positions on straight lines between keyframes, headings along the shorter
+        arc, as in ScenarioNet.
         """
         rows = slice(int(self.first[number]), int(self.first[number + 1]))
         tracks, which, agent = np.unique(self.track[rows], return_index=True, return_inverse=True)
@@ -106,7 +106,7 @@ class LabelTable:
 
 
 def label_files(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each text file: of the archive, or of the folders train and val."""
+    """Name and content of each text file of the archive, or of the folders train and val."""
     if not path.is_dir():
         yield from tar_members(path, ".txt")
         return
@@ -118,22 +118,22 @@ def label_files(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def read_labels(path: Path) -> LabelTable:
-    """All scenes of labels.tar.xz, or of a folder with files such as train/scene-0001.txt."""
-    found = {}
+    """Labels of labels.tar.xz, or of a folder with files such as train/scene-0001.txt."""
+    scenes = {}
     for name, content in label_files(path):
         key = PurePosixPath(name).stem, PurePosixPath(name).parent.name
         if not _SCENE.fullmatch(key[0]) or key[1] not in ("train", "val"):
             raise DataError(
-                "the name must be as train/scene-0001.txt or val/scene-0003.txt",
+                "the name must be like train/scene-0001.txt or val/scene-0003.txt",
                 path=f"{path}, {name}",
             )
-        if key[0] in found:
-            raise DataError(f"{key[0]} is there twice", path=str(path))
-        found[key[0]] = key[1], _columns(content, f"{path}, {name}")
-    if not found:
+        if key[0] in scenes:
+            raise DataError(f"{key[0]} occurs twice", path=str(path))
+        scenes[key[0]] = key[1], _columns(content, f"{path}, {name}")
+    if not scenes:
         raise DataError("there is no scene, such as train/scene-0001.txt", path=str(path))
-    ordered = sorted(found)
-    return _table(ordered, [found[name][0] for name in ordered], [found[n][1] for n in ordered])
+    ordered = sorted(scenes)
+    return _table(ordered, [scenes[name][0] for name in ordered], [scenes[n][1] for n in ordered])
 
 
 def _table(scenes: list[str], official: list[str], columns: Iterable[np.ndarray]) -> LabelTable:
@@ -155,15 +155,15 @@ def _table(scenes: list[str], official: list[str], columns: Iterable[np.ndarray]
 
 
 def _columns(content: bytes, path: str) -> Float[np.ndarray, "rows columns"]:
-    """The fields `_NUMBERS` of one file, checked, by track and keyframe."""
+    """Checked fields `_NUMBERS` of one file, by track and keyframe."""
     try:
         text = content.decode("ascii")
     except UnicodeDecodeError as error:
         row = content.count(b"\n", 0, error.start) + 1
-        raise DataError("there is a character that is no ASCII", path=path, row=row) from None
+        raise DataError("there is a character that is not ASCII", path=path, row=row) from None
     lines = text.splitlines()
     if not lines:
-        raise DataError("the file is empty", path=path, hint="get the file again")
+        raise DataError("the file is empty", path=path, hint="download the file again")
     words = [line.split() for line in lines]
     for row, fields in enumerate(words, 1):
         if len(fields) != _FIELDS:
@@ -182,7 +182,7 @@ def _columns(content: bytes, path: str) -> Float[np.ndarray, "rows columns"]:
 
 
 def _numbers(words: list[list[str]]) -> Float[np.ndarray, "rows columns"]:
-    """The cells as numbers, NaN where there is none."""
+    """Cells as numbers, NaN where a cell is not a number."""
     cells = np.array([[fields[j] for j in _NUMBERS] for fields in words])
     try:
         return cells.astype(float)
@@ -198,7 +198,7 @@ def _number(word: str) -> float:
 
 
 def _check(table: np.ndarray, words: list[list[str]], path: str) -> None:
-    """The first cell that cannot be, in the order of rows."""
+    """Raise an error at the first invalid cell, in the order of rows."""
     keyframe, track, width, height, length, x, y, heading, flag = table.T
     whole = table[:, :2] == np.round(table[:, :2])
     good = np.stack(
@@ -206,7 +206,7 @@ def _check(table: np.ndarray, words: list[list[str]], path: str) -> None:
             whole[:, 0] & (keyframe >= 0) & (keyframe <= _LAST_KEYFRAME),
             whole[:, 1] & (track >= 0) & (track < 1e9),
             *((side > 0) & (side < 100) for side in (width, height, length)),
-            *(np.abs(place) < 1e5 for place in (x, y)),
+            *(np.abs(coordinate) < 1e5 for coordinate in (x, y)),
             np.abs(heading) < 7,
             (flag == 0) | (flag == 1),
         ],

@@ -1,4 +1,4 @@
-"""The map's lines, resampled and cut into short pieces that are found by place."""
+"""Lines of the map, resampled and cut into short pieces in a spatial index."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from physsm.datasets._nuscenes_scene import Polyline
 from physsm.datasets._nuscenes_windows import into_frame
 
 SPACING: Final = 0.5  # m between points
-POINTS: Final = 30  # of a piece
-PIECES: Final = 384  # that a window sees
-AHEAD: Final = 30.0  # m: the point around which the map is taken lies this far ahead
+POINTS: Final = 30  # per piece
+PIECES: Final = 384  # per window
+AHEAD: Final = 30.0  # m from the agent to the centre of its map
 REACH: Final = 100.0  # m along and across from that point
-COVERED: Final = 0.95  # share of a scene's rows that must lie near a lane of the vector map
+COVERED: Final = 0.95  # share of a scene's rows that must be near a lane of the vector map
 
-# Their places in the one-hot of 20 kinds, which follows the numbers of Waymo's map features.
+# Indices in the one-hot code of 20 kinds, as numbered by Waymo's map features.
 KINDS: Final = {
     "LANE_SURFACE_STREET": 2,
     "ROAD_LINE_BROKEN_SINGLE_WHITE": 6,
@@ -46,10 +46,10 @@ class NearPieces(NamedTuple):
 
 
 class VectorMap:
-    """Lines resampled to about 0.5 m (so that both ends are kept), in pieces of up to 30 points.
+    """Lines resampled at about 0.5 m, including both ends, in pieces of up to 30 points.
 
     `points` (pieces, 30, 2) in m, `valid` (pieces, 30), `kind` (pieces,) as in `KINDS`. Other
-    kinds and lines without length are left out.
+    kinds and lines of zero length are omitted.
     """
 
     def __init__(self, lines: Sequence[Polyline], path: str):
@@ -57,13 +57,13 @@ class VectorMap:
         kinds = np.array([KINDS[line.kind] for line in drawn], int)
         dense, count = _resampled(drawn, path)
         line = np.repeat(np.arange(len(count)), count)
-        place = np.arange(len(line)) - np.repeat(np.cumsum(count) - count, count)
-        start = place % POINTS == 0
+        index = np.arange(len(line)) - np.repeat(np.cumsum(count) - count, count)
+        start = index % POINTS == 0
         piece = np.cumsum(start) - 1
         self.points = np.zeros((int(start.sum()), POINTS, 2))
         self.valid = np.zeros(self.points.shape[:2], bool)
-        self.points[piece, place % POINTS] = dense
-        self.valid[piece, place % POINTS] = True
+        self.points[piece, index % POINTS] = dense
+        self.valid[piece, index % POINTS] = True
         self.kind = kinds[line[start]]
         middle = self.points.sum(axis=1) / np.maximum(self.valid.sum(axis=1), 1)[:, None]
         self._tree = KDTree(middle) if len(middle) else None
@@ -71,14 +71,14 @@ class VectorMap:
     def near(self, origin: Float[np.ndarray, " 2"], heading: float) -> NearPieces:
         """Up to 384 pieces for an agent at `origin` (m) with a heading (rad).
 
-        Points count within 100 m along and across of the point 30 m ahead; pieces are ordered by
-        the distance from there to the mean of those points.
+        Only points within 100 m, along and across, of the point 30 m ahead are valid. Pieces are
+        ordered by the distance from that point to the mean of their valid points.
         """
         centre = origin + AHEAD * np.array([np.cos(heading), np.sin(heading)])
-        # A piece reaches at most half its length beyond its middle.
+        # A piece extends at most half its length from its centre.
         radius = np.sqrt(2) * REACH + POINTS * SPACING
-        found = self._tree.query_ball_point(centre, radius) if self._tree else []
-        chosen = np.sort(np.asarray(found, int))
+        near = self._tree.query_ball_point(centre, radius) if self._tree else []
+        chosen = np.sort(np.asarray(near, int))
         turned = into_frame(self.points[chosen][None], origin[None], np.array([heading]))[0]
         from_centre = turned - [AHEAD, 0.0]
         valid = self.valid[chosen] & (np.abs(from_centre) <= REACH).all(axis=-1)
@@ -93,7 +93,7 @@ class VectorMap:
 def _resampled(
     lines: Sequence[Polyline], path: str
 ) -> tuple[Float[np.ndarray, "points 2"], Int[np.ndarray, " lines"]]:
-    """All lines at equal steps along themselves, and how many points each got."""
+    """Points of all lines at equal steps, and the number of points of each line."""
     if not lines:
         return np.zeros((0, 2)), np.zeros(0, int)
     sizes = np.array([len(line.points) for line in lines])
@@ -107,19 +107,19 @@ def _resampled(
     if intervals.sum() > _MOST_POINTS:
         raise DataError("the map's lines are longer than those of any city", path=path)
     count = intervals.astype(int) + 1
-    place = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    share = place / np.repeat(intervals, count)
+    index = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    share = index / np.repeat(intervals, count)
     line = np.repeat(np.arange(len(lines)), count)
-    # Lines share the places where one ends and the next starts: count in lines, not in metres.
+    # Lines share end points, so positions are counted in lines, not in metres.
     owner = np.repeat(np.arange(len(lines)), sizes)
     known = 2 * owner + (travelled - start[owner]) / (stop - start)[owner]
-    wanted = 2 * line + share
-    dense = np.stack([np.interp(wanted, known, xy[:, axis]) for axis in (0, 1)], axis=1)
+    positions = 2 * line + share
+    dense = np.stack([np.interp(positions, known, xy[:, axis]) for axis in (0, 1)], axis=1)
     return dense, count
 
 
 def read_vector_maps(path: Path) -> dict[str, VectorMap]:
-    """The maps of vector_maps_global.npz by name, in global metres."""
+    """Maps of vector_maps_global.npz by name, in global coordinates (m)."""
     try:
         content = path.read_bytes()
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -128,13 +128,13 @@ def read_vector_maps(path: Path) -> dict[str, VectorMap]:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         names = [str(name) for name in arrays.pop("type_names")]
-        found = sorted({name.split("__")[0] for name in arrays})
-        lines = {name: _stored_lines(arrays, name, names) for name in found}
-    except Exception as error:  # zip and npy readers raise nearly anything on damaged bytes
+        map_names = sorted({name.split("__")[0] for name in arrays})
+        lines = {name: _stored_lines(arrays, name, names) for name in map_names}
+    except Exception as error:  # zip and npy readers raise many kinds of errors on damaged bytes
         detail = str(error).split("\n")[0][:120]
         message = f"the maps cannot be read: {detail}"
-        raise DataError(message, path=str(path), hint="get the file again") from None
-    return {name: VectorMap(lines[name], str(path)) for name in found}
+        raise DataError(message, path=str(path), hint="download the file again") from None
+    return {name: VectorMap(lines[name], str(path)) for name in map_names}
 
 
 def _stored_lines(arrays: dict[str, np.ndarray], name: str, kinds: list[str]) -> list[Polyline]:
@@ -145,7 +145,7 @@ def _stored_lines(arrays: dict[str, np.ndarray], name: str, kinds: list[str]) ->
     if not rising or start[0] != 0 or start[-1] != len(xy) or kind.shape != (len(start) - 1,):
         raise ValueError(f"{name}__start or {name}__type does not fit {name}__xy")
     if len(kind) and not (0 <= kind.min() <= kind.max() < len(kinds)):
-        raise ValueError(f"{name}__type names a type that is not in type_names")
+        raise ValueError(f"{name}__type has a type that is not in type_names")
     return [
         Polyline(kinds[kind[i]], xy[start[i] : start[i + 1]].astype(float))
         for i in range(len(kind))
@@ -153,7 +153,7 @@ def _stored_lines(arrays: dict[str, np.ndarray], name: str, kinds: list[str]) ->
 
 
 def read_columns(path: Path, *columns: str) -> list[tuple[str, ...]]:
-    """Some columns of a small CSV file with a header, as texts."""
+    """Columns of a small CSV file with a header, as text."""
     try:
         with path.open(encoding="utf-8", newline="") as stream:
             reader = csv.DictReader(stream, strict=True)
@@ -171,12 +171,12 @@ def read_columns(path: Path, *columns: str) -> list[tuple[str, ...]]:
 
 
 def read_scene_maps(path: Path) -> dict[str, str]:
-    """The map of each scene, of scene_to_map.csv."""
+    """Map name of each scene, from scene_to_map.csv."""
     return {row[0]: row[1] for row in read_columns(path, "scene", "map")}
 
 
 def read_covered(path: Path) -> frozenset[str]:
-    """The scenes whose rows lie near lanes of the vector maps, of scene_map_coverage.csv."""
+    """Scenes whose rows are near lanes of the vector maps, from scene_map_coverage.csv."""
     share = "share_of_rows_within_8m_of_a_mini_vector_lane"
     covered = set()
     for number, (scene, cell) in enumerate(read_columns(path, "scene", share), 2):

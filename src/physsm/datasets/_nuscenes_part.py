@@ -1,4 +1,4 @@
-"""Windows of scenes as a panel, with the keyframes that each row was made from."""
+"""Panel of windows of scenes, with the keyframes behind each row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from physsm.datasets._nuscenes_windows import (
 
 
 class ChosenWindows(NamedTuple):
-    """Windows of one scene: the targets' places in its tracks, and their current steps."""
+    """Windows of one scene: indices of the targets in its tracks, and their current steps."""
 
     scene: Scene
     agent: Int[np.ndarray, " windows"]
@@ -33,9 +33,9 @@ class ChosenWindows(NamedTuple):
 
 
 def make_part(scenes: Iterable[ChosenWindows], count: int, missing: Missing, what: str) -> Part:
-    """One series of 81 rows for each window, at -2 to 6 s from the current step."""
+    """Part with one series of 81 rows for each window, -2 to 6 s from the current step."""
     if count == 0:
-        hint = "get the files again, or name another folder"
+        hint = "download the files again, or name another folder"
         raise DataError(f"the files of nuscenes have no windows for {what}", hint=hint)
     values = np.empty((count, ROWS, len(CHANNELS)))
     number = np.empty((count, ROWS), np.int32)
@@ -44,7 +44,7 @@ def make_part(scenes: Iterable[ChosenWindows], count: int, missing: Missing, wha
         rows = slice(len(names), len(names) + len(agent))
         values[rows] = target_rows(scene, agent, now, missing.draw(scene))
         _, valid = window_rows(scene.tracks.position, scene.tracks.valid, agent, now)
-        # The later of the two keyframes that a row lies between; -1 where there is none.
+        # The later of the two keyframes around a row; -1 where there is none.
         later = -(-(now[:, None] + np.arange(-NOW, HORIZON + 1)) // PER_KEYFRAME)
         number[rows] = np.where(valid, later, -1)
         for i, step in zip(agent, now, strict=True):

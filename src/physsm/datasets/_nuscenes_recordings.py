@@ -1,4 +1,4 @@
-"""Scenes and maps by name, from either of the two sources."""
+"""Scenes and maps by name, from one of the two sources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from physsm.datasets._nuscenes_map import (
 )
 from physsm.datasets._nuscenes_scenarionet import read_scenes
 from physsm.datasets._nuscenes_scene import Scene
-from physsm.datasets._sources import locate, places
+from physsm.datasets._sources import data_folders, locate
 
 _MINI_SOURCE = "nuscenes_scenarionet"
 _MINI_ARCHIVE = "nuscenes_mini_10scenes_scenarionet.tar.xz"
@@ -26,14 +26,14 @@ _VECTOR_MAPS = "vector_maps_global.npz"
 
 @runtime_checkable
 class Recordings(Protocol):
-    """Where scenes and their maps come from."""
+    """Source of scenes and their maps."""
 
     def scene(self, name: str) -> Scene:
         """One scene at 10 Hz."""
         ...
 
     def map(self, name: str) -> VectorMap | None:
-        """The map of a scene, in the frame of its tracks; None where none covers it."""
+        """Map of a scene, in the frame of its tracks; None if no map covers it."""
         ...
 
 
@@ -41,7 +41,7 @@ class LabelRecordings:
     """The 613 scenes of the challenge's training and validation parts, in the global frame.
 
     Only targets of the challenge and the ego are listed. The vector maps cover 441 scenes; half a
-    map would say that there is no road where there is one, so the others get none.
+    map would hide roads that exist, so the other scenes have none.
     """
 
     def __init__(self, data_dir: str | Path | None = None):
@@ -56,7 +56,7 @@ class LabelRecordings:
         return self.index.table.scene(self._number[name], self._map_names.get(name, ""))
 
     def map(self, name: str) -> VectorMap | None:
-        """The map of the scene's city, if it covers the scene."""
+        """Map of the scene's city, if it covers the scene."""
         return self._maps.get(self._map_names.get(name, "")) if name in self._covered else None
 
     @functools.cached_property
@@ -80,28 +80,28 @@ class MiniRecordings:
         for path in _mini_files(data_dir):
             for scene in read_scenes(path):
                 if scene.name in self.scenes:
-                    raise DataError(f"{scene.name} is there twice", path=str(path))
+                    raise DataError(f"{scene.name} occurs twice", path=str(path))
                 self.scenes[scene.name] = scene
         self._maps: dict[str, VectorMap] = {}
 
     def scene(self, name: str) -> Scene:
-        """One scene at 10 Hz, as it was published."""
+        """One scene at 10 Hz, as published."""
         if name not in self.scenes:
             known = ", ".join(sorted(self.scenes))
             raise DataError(f"there is no scene {name!r:.60}: there are {known}")
         return self.scenes[name]
 
     def map(self, name: str) -> VectorMap | None:
-        """The map around the scene, 500 m in radius."""
+        """Map around the scene, with a radius of 500 m."""
         if name not in self._maps:
             self._maps[name] = VectorMap(self.scene(name).polylines, name)
         return self._maps[name]
 
 
 def _mini_files(data_dir: str | Path | None) -> list[Path]:
-    """The archive, or the files of the single scenes, from the first place that has either."""
-    for place in places(data_dir):
-        archive = place / _MINI_SOURCE / _MINI_ARCHIVE
+    """Archive, or files of the single scenes, from the first of `data_folders` that has either."""
+    for folder in data_folders(data_dir):
+        archive = folder / _MINI_SOURCE / _MINI_ARCHIVE
         if files := [archive] if archive.exists() else sorted(archive.parent.glob(_MINI_FILES)):
             return files
     return [locate(_MINI_SOURCE, _MINI_ARCHIVE, data_dir)]

@@ -1,4 +1,4 @@
-"""Scenes as ScenarioNet and MetaDrive write them: one pickle each, all agents at 10 Hz, a map."""
+"""Scene files of ScenarioNet and MetaDrive: one pickle each, all agents at 10 Hz, a map."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from physsm.datasets._tar_archive import tar_members
 _MOST_CELLS = 2_000_000  # agents times steps; a scene has about 40,000
 _WIDTHS = {"position": 3, "heading": 1, "velocity": 2, "valid": 1}
 _SIZES = ("length", "width", "height")
-_FARTHEST = 1e6  # m, m/s, rad: no published number is near it
+_FARTHEST = 1e6  # m, m/s, rad: published numbers are far smaller
 
 
 def read_scenes(path: Path) -> Iterator[Scene]:
-    """The scenes of a .pkl file, or of all .pkl files in a .tar.xz archive."""
+    """Scenes of a .pkl file, or of all .pkl files in a .tar.xz archive."""
     if path.name.endswith(".tar.xz"):
-        found = False
+        is_empty = True
         for name, content in tar_members(path, ".pkl"):
-            found = True
+            is_empty = False
             yield scene_from_pickle(content, f"{path}, {name}")
-        if not found:
+        if is_empty:
             raise DataError("the archive holds no .pkl file", path=str(path))
         return
     try:
@@ -38,8 +38,10 @@ def read_scenes(path: Path) -> Iterator[Scene]:
 
 
 def scene_from_pickle(content: bytes, path: str) -> Scene:
-    """One scene; `path` is how errors call the file. Targets are the keyframes of vehicles other
-    than the ego: these files have no list of the prediction challenge.
+    """Scene of a pickle; errors call the file `path`.
+
+    Targets are the keyframes of vehicles other than the ego: these files have no list of the
+    prediction challenge.
     """
     scenario = _Reader(path, read_pickle(content, path), "")
     metadata = scenario.at("metadata")
@@ -63,22 +65,22 @@ def scene_from_pickle(content: bytes, path: str) -> Scene:
 
 
 class _Reader:
-    """A value inside a pickle and the way to it, for errors."""
+    """Value inside a pickle and the path of keys to it, for errors."""
 
-    def __init__(self, path: str, value: Any, way: str):
-        self.path, self.value, self.way = path, value, way
+    def __init__(self, path: str, value: Any, key_path: str):
+        self.path, self.value, self.key_path = path, value, key_path
 
     def fail(self, message: str) -> NoReturn:
-        raise DataError(f"{self.way or 'the scene'}: {message}", path=self.path)
+        raise DataError(f"{self.key_path or 'the scene'}: {message}", path=self.path)
 
     def at(self, key: str) -> _Reader:
         if not isinstance(self.value, dict) or key not in self.value:
             self.fail(f"there is no {key!r:.60}")
-        return _Reader(self.path, self.value[key], f"{self.way}/{key:.60}".lstrip("/"))
+        return _Reader(self.path, self.value[key], f"{self.key_path}/{key:.60}".lstrip("/"))
 
     def keys(self) -> list[str]:
         if not isinstance(self.value, dict) or not all(isinstance(key, str) for key in self.value):
-            self.fail("must be a dict with texts as keys")
+            self.fail("must be a dict with text keys")
         return list(self.value)
 
     def text(self) -> str:
@@ -89,8 +91,8 @@ class _Reader:
     def numbers(
         self, rows: int | None, columns: int, at_least: bool = False
     ) -> Float[np.ndarray, "rows columns"]:
-        """A table of finite numbers; one column may be a plain row of numbers. With `at_least`,
-        columns after the first ones are left out.
+        """Table of finite numbers; a single column may be a plain list. With `at_least`, further
+        columns are dropped.
         """
         if not isinstance(self.value, np.ndarray) and not _is_flat_table(self.value):
             self.fail("must be a table of numbers")
@@ -101,12 +103,12 @@ class _Reader:
         table = table[:, None] if table.ndim == 1 and columns == 1 else table
         fits = table.ndim == 2 and rows in (None, len(table))
         if not fits or not (table.shape[1] == columns or (at_least and table.shape[1] > columns)):
-            wanted = f"({'any' if rows is None else rows}, {columns})"
-            self.fail(f"the shape is {table.shape}, but must be {wanted}")
+            expected = f"({'any' if rows is None else rows}, {columns})"
+            self.fail(f"the shape is {table.shape}, but must be {expected}")
         table = table[:, :columns]
         if not (np.abs(table) < _FARTHEST).all():
             row = int(np.argmin((np.abs(table) < _FARTHEST).all(axis=1)))
-            self.fail(f"row {row} holds {table[row]}, which is not finite or absurdly large")
+            self.fail(f"row {row} holds {table[row]}, which is not finite or far too large")
         return table
 
 
@@ -114,7 +116,7 @@ def _tracks(tracks: _Reader, steps: int) -> Tracks:
     names = tracks.keys()
     if len(names) * steps > _MOST_CELLS:
         tracks.fail(f"{len(names)} tracks of {steps} steps are more than {_MOST_CELLS} cells")
-    found = {name: np.zeros((len(names), steps, width)) for name, width in _WIDTHS.items()}
+    columns = {name: np.zeros((len(names), steps, width)) for name, width in _WIDTHS.items()}
     size = np.zeros((len(names), 3))
     kinds = []
     for i, name in enumerate(names):
@@ -122,27 +124,29 @@ def _tracks(tracks: _Reader, steps: int) -> Tracks:
         kinds.append(track.at("type").text())
         state = track.at("state")
         for field, width in _WIDTHS.items():
-            found[field][i] = state.at(field).numbers(steps, width)
-        valid = found["valid"][i, :, 0]
+            columns[field][i] = state.at(field).numbers(steps, width)
+        valid = columns["valid"][i, :, 0]
         if not ((valid == 0) | (valid == 1)).all():
             state.fail("valid must be 0 or 1 in each row")
-        # Converters fill the size with 0 where a track is not valid; it does not change else.
+        # Converters set the size to 0 where a track is not valid; otherwise it is constant.
         size[i] = [_largest(state.at(field).numbers(steps, 1), valid > 0) for field in _SIZES]
-    valid = found["valid"][..., 0] > 0
+    valid = columns["valid"][..., 0] > 0
     return Tracks(
         ids=tuple(names),
         kinds=tuple(kinds),
-        position=np.where(valid[..., None], found["position"][..., :2], 0),
-        heading=np.where(valid, found["heading"][..., 0], 0),
-        velocity=np.where(valid[..., None], found["velocity"], 0),
+        position=np.where(valid[..., None], columns["position"][..., :2], 0),
+        heading=np.where(valid, columns["heading"][..., 0], 0),
+        velocity=np.where(valid[..., None], columns["velocity"], 0),
         valid=valid,
         size=size,
     )
 
 
 def _is_flat_table(value: Any) -> bool:
-    """Whether a list has short rows. A pickle may hold one list many times over, so that nested
-    lists could unfold to far more numbers than the file has.
+    """Whether a list has short rows.
+
+    A pickle may refer to one list many times, so that nested lists could expand to far more numbers
+    than the file has.
     """
     return isinstance(value, list | tuple) and all(
         isinstance(row, list | tuple)
@@ -157,7 +161,7 @@ def _largest(values: Float[np.ndarray, "steps 1"], valid: Bool[np.ndarray, " ste
 
 
 def _polylines(features: _Reader) -> Iterator[Polyline]:
-    """Lines with at least two points. A third column is a yaw or a height; it is left out."""
+    """Lines with at least two points. A third column, a yaw or a height, is dropped."""
     for name in features.keys():  # noqa: SIM118, not a dict
         feature = features.at(name)
         kind = feature.at("type").text()

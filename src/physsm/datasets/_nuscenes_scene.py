@@ -1,4 +1,4 @@
-"""One scene of nuScenes at 10 Hz, from whichever file it was read."""
+"""Scene of nuScenes at 10 Hz, for all file formats."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 STEP: Final = 0.1  # s between rows
-PER_KEYFRAME: Final = 5  # rows between annotated keyframes, which are 0.5 s apart
+PER_KEYFRAME: Final = 5  # rows from one annotated keyframe (every 0.5 s) to the next
 EGO: Final = "ego"
 
 
 class Polyline(NamedTuple):
-    """A line of the map; `points` in m."""
+    """Line of the map; `points` in m."""
 
     kind: str
     points: Float[np.ndarray, "points 2"]
@@ -22,11 +22,11 @@ class Polyline(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tracks:
-    """Agents by steps; numbers are 0 where a track is not valid.
+    """Tracks of agents over steps; numbers are 0 where a track is not valid.
 
     `position` in m, `heading` in rad, `size` is length, width and height in m as published.
-    `velocity` (m/s) is as ScenarioNet publishes it: the difference to the NEXT step, so that at any
-    step it tells the position of the step after.
+    `velocity` (m/s) is that of ScenarioNet: the difference to the NEXT step, so that it reveals the
+    position at the next step.
     """
 
     ids: tuple[str, ...]
@@ -39,7 +39,7 @@ class Tracks:
 
     @property
     def unwrapped(self) -> Float[np.ndarray, "agents steps"]:
-        """The heading without jumps by a full turn, also across steps that are not valid."""
+        """Headings without jumps by a full turn, also across steps that are not valid."""
         return without_jumps(self.heading, self.valid)
 
 
@@ -47,7 +47,7 @@ class Tracks:
 class Scene:
     """Times in s since the start, tracks and the map's lines, in one frame of reference.
 
-    `targets` says for each agent and step whether a forecast may be asked for there.
+    `targets` is true where a forecast may start, by agent and step.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Scene:
 def without_jumps(
     heading: Float[np.ndarray, "agents steps"], valid: Bool[np.ndarray, "agents steps"]
 ) -> Float[np.ndarray, "agents steps"]:
-    """Headings that differ by less than half a turn from the last valid one before."""
+    """Headings that differ by less than half a turn from the last valid one."""
     latest = np.maximum.accumulate(np.where(valid, np.arange(valid.shape[1]), 0), axis=1)
     return np.unwrap(np.take_along_axis(heading, latest, axis=1), axis=1)
 
@@ -69,7 +69,7 @@ def without_jumps(
 def interpolated(
     keyframes: Float[np.ndarray, "agents keyframes"], valid: Bool[np.ndarray, "agents keyframes"]
 ) -> tuple[Float[np.ndarray, "agents steps"], Bool[np.ndarray, "agents steps"]]:
-    """Straight lines between neighbouring keyframes; a step between needs both of them."""
+    """Linear interpolation between neighbouring keyframes; a step in between needs both."""
     lower, upper, share = _neighbours(keyframes.shape[1])
     known = valid[:, lower] & (valid[:, upper] | (share == 0))
     between = keyframes[:, lower] + share * (keyframes[:, upper] - keyframes[:, lower])
@@ -79,7 +79,7 @@ def interpolated(
 def forward_difference(
     position: Float[np.ndarray, "agents steps 2"], valid: Bool[np.ndarray, "agents steps"]
 ) -> Float[np.ndarray, "agents steps 2"]:
-    """ScenarioNet's velocity in m/s: to the next step, 0 unless both are valid."""
+    """ScenarioNet's velocity in m/s: the difference to the next step, 0 unless both are valid."""
     both = valid[:, :-1] & valid[:, 1:]
     velocity = np.zeros(position.shape)
     velocity[:, :-1] = np.where(both[..., None], np.diff(position, axis=1) / STEP, 0)

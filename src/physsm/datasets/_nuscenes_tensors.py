@@ -1,9 +1,9 @@
-"""What scene encoders take: all agents and the map around windows, in the target's frame.
+"""Tensors for scene encoders: all agents and the map around windows, in the target's frame.
 
-Features of an agent at a step, 39: position 3, size 3, one-hot of vehicle, pedestrian, cyclist,
-the target, the ego (5), one-hot of the step (21) and its time in s since the window's start, sine
-and cosine of the heading, velocity 2, acceleration 2. Height and size are 0. Features of a map
-point, 29: position 3, direction from the point before 3, that point 3, one-hot of the kind 20.
+Features of an agent at a step, 39: position 3, size 3, one-hot of vehicle, pedestrian, cyclist, the
+target, the ego (5), one-hot of the step (21) and its time in s since the window's start, sine and
+cosine of the heading, velocity 2, acceleration 2. Height and size are 0. Features of a map point,
+29: position 3, direction from the previous point 3, previous point 3, one-hot of the kind 20.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from physsm.datasets._nuscenes_windows import (
     Missing,
     backward_velocity,
     into_frame,
-    kept,
+    not_removed,
     target_rows,
     window_rows,
 )
@@ -38,13 +38,13 @@ Velocity = Literal["backward", "forward"]
 
 
 class SceneWindows(NamedTuple):
-    """Windows of one scene: targets, their current steps, where each goes in the tensors."""
+    """Windows of one scene: targets, their current steps, and their slots in the tensors."""
 
     scene: Scene
     map: VectorMap | None
     agent: Int[np.ndarray, " windows"]
     now: Int[np.ndarray, " windows"]
-    place: Int[np.ndarray, " windows"]
+    slot: Int[np.ndarray, " windows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Tensors:
     """Features of windows, 0 where not valid.
 
     `target` holds p, y, psi, v_p, v_y of the future rows. Global position = `origin` + rotation by
-    `heading` of what is here. `has_map` is false where the scene has no vector map.
+    `heading` of the position here. `has_map` is false where the scene has no vector map.
     """
 
     agents: Float32[np.ndarray, "windows 32 21 39"]
@@ -67,14 +67,14 @@ class Tensors:
 
 
 def make_tensors(chosen: Sequence[SceneWindows], missing: Missing, velocity: Velocity) -> Tensors:
-    """The tensors of windows, scene by scene; 1.3 MB for each window, most of it the map.
+    """Tensors of windows, scene by scene; 1.3 MB for each window, most of it the map.
 
-    Velocity is "backward" (from the step before) or "forward", as ScenarioNet publishes it. The
-    latter tells at the current step where the target goes next: it is there to repeat results
-    that were made with it.
+    Velocity is "backward" (from the previous step) or "forward" (to the next step, as in
+    ScenarioNet). The latter reveals the next position of the target; it exists to reproduce
+    results that were made with it.
     """
     count = sum(len(windows.agent) for windows in chosen)
-    made = Tensors(
+    tensors = Tensors(
         agents=np.zeros((count, AGENTS, CONTEXT, AGENT_FEATURES), np.float32),
         agents_valid=np.zeros((count, AGENTS, CONTEXT), bool),
         map=np.zeros((count, PIECES, POINTS, MAP_FEATURES), np.float32),
@@ -86,40 +86,40 @@ def make_tensors(chosen: Sequence[SceneWindows], missing: Missing, velocity: Vel
         has_map=np.zeros(count, bool),
     )
     for windows in chosen:
-        _fill(made, windows, missing, velocity)
-    return made
+        _fill(tensors, windows, missing, velocity)
+    return tensors
 
 
-def _fill(made: Tensors, windows: SceneWindows, missing: Missing, velocity: Velocity) -> None:
-    scene, lines, agent, now, place = windows
+def _fill(tensors: Tensors, windows: SceneWindows, missing: Missing, velocity: Velocity) -> None:
+    scene, lines, agent, now, slot = windows
     lost = missing.draw(scene)
-    made.origin[place] = scene.tracks.position[agent, now]
-    made.heading[place] = scene.tracks.heading[agent, now]
+    tensors.origin[slot] = scene.tracks.position[agent, now]
+    tensors.heading[slot] = scene.tracks.heading[agent, now]
     future = target_rows(scene, agent, now, lost)[:, CONTEXT:]
-    made.target_valid[place] = np.isfinite(future)
-    made.target[place] = np.nan_to_num(future)
-    made.has_map[place] = lines is not None
+    tensors.target_valid[slot] = np.isfinite(future)
+    tensors.target[slot] = np.nan_to_num(future)
+    tensors.has_map[slot] = lines is not None
     for i, (target, step) in enumerate(zip(agent, now, strict=True)):
         origin, heading = scene.tracks.position[target, step], scene.tracks.heading[target, step]
         near, seen, features = _agents(scene, int(target), int(step), lost, velocity)
-        made.agents[place[i], :near] = features
-        made.agents_valid[place[i], :near] = seen
+        tensors.agents[slot[i], :near] = features
+        tensors.agents_valid[slot[i], :near] = seen
         if lines is not None:
             pieces = lines.near(origin, float(heading))
-            made.map[place[i], : len(pieces.kind)] = _map_features(pieces)
-            made.map_valid[place[i], : len(pieces.kind)] = pieces.valid
+            tensors.map[slot[i], : len(pieces.kind)] = _map_features(pieces)
+            tensors.map_valid[slot[i], : len(pieces.kind)] = pieces.valid
 
 
 def _agents(
     scene: Scene, target: int, now: int, lost: Bool[np.ndarray, "agents steps"], velocity: Velocity
 ) -> tuple[int, Bool[np.ndarray, "near 21"], Float[np.ndarray, "near 21 39"]]:
-    """The target first, then up to 31 others by their distance when they were last seen."""
+    """Features of the target, then of up to 31 agents by distance when they were last seen."""
     tracks = scene.tracks
     every = np.arange(len(tracks.ids))
     at = np.full(len(every), now)
     position, valid = window_rows(tracks.position, tracks.valid, every, at)
     missing, _ = window_rows(lost.astype(float), tracks.valid, every, at)
-    seen = (valid & kept(missing > 0))[:, :CONTEXT]
+    seen = (valid & not_removed(missing > 0))[:, :CONTEXT]
     moving = np.array([kind in _KINDS for kind in tracks.kinds])
     local = into_frame(
         position[None, :, :CONTEXT], tracks.position[[target], now], tracks.heading[[target], now]
@@ -157,7 +157,7 @@ def _agents(
 
 
 def _map_features(pieces: NearPieces) -> Float[np.ndarray, "pieces 30 29"]:
-    """The first valid point of a piece stands for the point before it, and has no direction."""
+    """Features of map points; the first valid point of a piece is its own previous point."""
     points, kind, valid = pieces
     before = points.copy()
     both = valid[:, 1:] & valid[:, :-1]

@@ -1,4 +1,4 @@
-"""One target of a scene with all that is around it, in the target's frame: for a plot."""
+"""View of a scene for a plot: one target, other agents and the map, in the target's frame."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from physsm.datasets._nuscenes_windows import (
 
 @dataclass(frozen=True, eq=False)
 class SceneView:
-    """Positions in m, NaN where there are none; origin and heading are the target's at its current
-    step. `others` are tracks in the same 8 s, `map_lines` what the map has near.
+    """Positions in m, NaN where missing; origin and heading are the target's at its current step.
+
+    `others` are the tracks of other agents in the same 8 s, `map_lines` the lines of the map
+    nearby.
     """
 
     title: str
@@ -32,17 +34,17 @@ class SceneView:
 
 
 def view_scene(name: str, track: str | None, data_dir: str | Path | None = None) -> SceneView:
-    """A scene of the labels: the window of a track, or of all, in which the target moves most."""
+    """View of the window of a track (None: of any track) in which the target moves most."""
     recordings = LabelRecordings(data_dir)
     scene = recordings.scene(name)
-    tracks, found = scene.tracks, find_windows(scene)
-    fits = np.array([track in (None, tracks.ids[agent]) for agent in found.agent], bool)
-    chosen = np.flatnonzero(found.used & fits)
+    tracks, windows = scene.tracks, find_windows(scene)
+    fits = np.array([track in (None, tracks.ids[agent]) for agent in windows.agent], bool)
+    chosen = np.flatnonzero(windows.used & fits)
     if not len(chosen):
-        known = ", ".join(sorted({tracks.ids[agent] for agent in found.agent[found.used]}))
+        known = ", ".join(sorted({tracks.ids[agent] for agent in windows.agent[windows.used]}))
         raise DataError(f"{name} has no target {track!r}: there are {known or 'none'}")
-    best = int(chosen[np.argmax(found.moved[chosen])])
-    agent, now = int(found.agent[best]), int(found.now[best])
+    best = int(chosen[np.argmax(windows.moved[chosen])])
+    agent, now = int(windows.agent[best]), int(windows.now[best])
     everyone = np.arange(len(tracks.ids))
     position, valid = window_rows(
         tracks.position, tracks.valid, everyone, np.full(len(everyone), now)
@@ -63,7 +65,7 @@ def view_scene(name: str, track: str | None, data_dir: str | Path | None = None)
 def _lines_near(
     recordings: Recordings, name: str, origin: np.ndarray, heading: float
 ) -> list[np.ndarray]:
-    """None where the map's files are not here, or do not cover the scene."""
+    """Lines of the map near the target; None without map files or coverage of the scene."""
     try:
         around = recordings.map(name)
     except DataError:

@@ -1,7 +1,7 @@
-"""Windows of 21 + 60 rows around a target agent, in that agent's own frame.
+"""Windows of 21 + 60 rows around a target agent, in the frame of that agent.
 
-The current row (20) is a keyframe. Rows between keyframes lie on a line to the next keyframe, so a
-window that were cut elsewhere would show a piece of its own future.
+The current row (20) is a keyframe. Rows between keyframes are interpolated towards the next
+keyframe, so a window cut elsewhere would reveal a part of its future.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ HORIZON: Final = 60
 ROWS: Final = CONTEXT + HORIZON
 NOW: Final = CONTEXT - 1
 CHANNELS: Final = ("p", "y", "psi", "v_p", "v_y")
-MOVED: Final = 2.0  # m that a target must go within its window
-VALID_ROWS: Final = ROWS / 2  # of its window in which it must be annotated
+MOVED: Final = 2.0  # m that a target must move within its window
+VALID_ROWS: Final = ROWS / 2  # share of its window in which it must be annotated
 
 
-class Found(NamedTuple):
-    """Windows of one scene: the target's place in the tracks, the step that is its current one,
-    how many of the 81 rows are valid, and the way in m between valid neighbours.
+class SceneTargets(NamedTuple):
+    """Windows of one scene: index of the target in the tracks, current step, number of valid rows
+    among the 81, and distance in m between valid neighbours.
     """
 
     agent: Int[np.ndarray, " windows"]
@@ -36,31 +36,31 @@ class Found(NamedTuple):
 
     @property
     def used(self) -> Bool[np.ndarray, " windows"]:
-        """Which windows pass the filter: valid in half of the rows, and moving."""
+        """Mask of windows that pass the filter: valid in half of the rows, and moving."""
         return (self.valid >= VALID_ROWS) & (self.moved >= MOVED)
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Observations that are lost at random: a share of the agent-steps of every history."""
+    """Observations removed at random: a share of the agent-steps of every history."""
 
     share: float = 0.05
     seed: int = 0
 
     def draw(self, scene: Scene) -> Bool[np.ndarray, "agents steps"]:
-        """Which observations of a scene are lost, the same in all windows that hold them."""
-        # Each scene has random numbers of its own: what is lost does not depend on what is read.
+        """Mask of the removed observations of a scene, the same in all windows that hold them."""
+        # Each scene has its own random numbers, so that the mask does not depend on other scenes.
         rng = np.random.default_rng([self.seed, zlib.crc32(scene.name.encode())])
         return rng.random(scene.tracks.valid.shape) < self.share
 
 
-def find_windows(scene: Scene) -> Found:
+def find_windows(scene: Scene) -> SceneTargets:
     """One window for each target step of a scene."""
     agent, now = np.nonzero(scene.targets & scene.tracks.valid)
     position, valid = window_rows(scene.tracks.position, scene.tracks.valid, agent, now)
     both = valid[:, 1:] & valid[:, :-1]
     way = np.linalg.norm(np.diff(position, axis=1), axis=-1)
-    return Found(agent, now, valid.sum(axis=1), (way * both).sum(axis=1))
+    return SceneTargets(agent, now, valid.sum(axis=1), (way * both).sum(axis=1))
 
 
 def window_rows(
@@ -69,15 +69,15 @@ def window_rows(
     agent: Int[np.ndarray, " windows"],
     now: Int[np.ndarray, " windows"],
 ) -> tuple[Float[np.ndarray, "windows 81 *more"], Bool[np.ndarray, "windows 81"]]:
-    """The rows of windows, and which are valid: those outside the scene are not."""
+    """Rows of windows, and the mask of valid rows; rows outside the scene are not valid."""
     steps = now[:, None] + np.arange(-NOW, HORIZON + 1)
-    inside = (steps >= 0) & (steps < valid.shape[1])
+    in_scene = (steps >= 0) & (steps < valid.shape[1])
     steps = np.clip(steps, 0, valid.shape[1] - 1)
-    return values[agent[:, None], steps], valid[agent[:, None], steps] & inside
+    return values[agent[:, None], steps], valid[agent[:, None], steps] & in_scene
 
 
-def kept(lost: Bool[np.ndarray, "*more 81"]) -> Bool[np.ndarray, "*more 81"]:
-    """Which rows are not lost: the current one and those of the future never are."""
+def not_removed(lost: Bool[np.ndarray, "*more 81"]) -> Bool[np.ndarray, "*more 81"]:
+    """Mask of the rows that are not removed; the current and future rows never are."""
     return ~lost | (np.arange(ROWS) >= NOW)
 
 
@@ -86,7 +86,7 @@ def into_frame(
     origin: Float[np.ndarray, "windows 2"],
     heading: Float[np.ndarray, " windows"],
 ) -> Float[np.ndarray, "windows *more 2"]:
-    """Coordinates along and across (to the left of) the heading, from the origin on."""
+    """Coordinates along and across (to the left of) the heading, relative to the origin."""
     shape = (len(points),) + (1,) * (points.ndim - 2)
     shifted = points - origin.reshape(*shape, 2)
     cos, sin = np.cos(heading).reshape(shape), np.sin(heading).reshape(shape)
@@ -98,7 +98,7 @@ def into_frame(
 def backward_velocity(
     position: Float[np.ndarray, "*more steps 2"], seen: Bool[np.ndarray, "*more steps"]
 ) -> Float[np.ndarray, "*more steps 2"]:
-    """Velocity in m/s from the row before: NaN unless both rows are seen."""
+    """Velocity in m/s from the previous row: NaN unless both rows are seen."""
     velocity = np.full(position.shape, np.nan)
     both = seen[..., 1:] & seen[..., :-1]
     velocity[..., 1:, :] = np.where(both[..., None], np.diff(position, axis=-2) / STEP, np.nan)
@@ -111,15 +111,15 @@ def target_rows(
     now: Int[np.ndarray, " windows"],
     lost: Bool[np.ndarray, "agents steps"],
 ) -> Float[np.ndarray, "windows 81 5"]:
-    """The channels p, y, psi, v_p, v_y of the targets: m, m, rad, m/s, m/s; NaN where not seen.
+    """Channels p, y, psi, v_p, v_y of the targets: m, m, rad, m/s, m/s; NaN where not seen.
 
-    Velocities are differences of positions that are seen, never of what was lost.
+    Velocities are differences of seen positions only.
     """
     tracks: Tracks = scene.tracks
     heading = tracks.unwrapped
     position, valid = window_rows(tracks.position, tracks.valid, agent, now)
     missing, _ = window_rows(lost.astype(float), tracks.valid, agent, now)
-    seen = valid & kept(missing > 0)
+    seen = valid & not_removed(missing > 0)
     turned, _ = window_rows(heading, tracks.valid, agent, now)
     local = into_frame(position, tracks.position[agent, now], heading[agent, now])
     local = np.where(seen[..., None], local, np.nan)

@@ -1,4 +1,4 @@
-"""Motion of driven, damped pendulums, many at once.
+"""Simulation of driven, damped pendulums, many at once.
 
     theta' = omega
     omega' = -k*sin(theta) - c*omega + gain*torque
@@ -25,13 +25,13 @@ GYM_MAX_SPEED = 8.0  # rad/s
 # Sub-step times the fastest rate of the motion: errors stay below 1e-8 rad for tens of seconds.
 _SUBSTEP = 0.01
 
-# The classical method of order four: how far ahead each slope is taken, and its weight.
+# Classical Runge-Kutta method of order four: offset and weight of each slope.
 _STAGES = ((0.0, 1 / 6), (0.5, 1 / 3), (0.5, 1 / 3), (1.0, 1 / 6))
 
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """The numbers in `omega' = -k*sin(theta) - c*omega + gain*torque`, one of each per series.
+    """Coefficients of `omega' = -k*sin(theta) - c*omega + gain*torque`, one of each per series.
 
     Units: k in 1/s^2, c in 1/s, gain in 1/(kg m^2).
     """
@@ -44,7 +44,7 @@ class Coefficients:
     def of_point_mass(
         cls, length: PerSeries, *, mass: float, gravity: float, damping: float
     ) -> Coefficients:
-        """The paper's pendulum: k = g/l, c = b/m, gain = 1/(m l^2).
+        """Coefficients of the paper's pendulum: k = g/l, c = b/m, gain = 1/(m l^2).
 
         Gym's own is a uniform rod, k = 3g/(2l) and gain = 3/(m l^2), without damping.
         """
@@ -86,9 +86,9 @@ def simulate_gym(
 ) -> Float[np.ndarray, "series steps 2"]:
     """States (theta, omega) every 0.05 s, by the update of Gym's Pendulum.
 
-    The speed is updated first (semi-implicit Euler) and cut to 8 rad/s; the angle then moves with
-    the new speed. Gym knows no friction: here it is part of the acceleration. Pendulum-v0 moved
-    the angle before it cut the speed, which is the same below that limit.
+    The speed is updated first (semi-implicit Euler) and clipped to 8 rad/s; the angle then moves
+    with the new speed. Gym has no friction: here it is part of the acceleration. Pendulum-v0 moved
+    the angle before it clipped the speed, which is the same below that limit.
     """
     states = np.empty((*torque.shape, 2))
     states[:, :1] = start[:, None]
@@ -113,7 +113,7 @@ def _runge_kutta(
     substeps: int,
     torque: Torque,
 ) -> Float[np.ndarray, "series 2"]:
-    """The state one gap later."""
+    """State one gap later."""
     k, c, gain = pendulums.k, pendulums.c, pendulums.gain
     theta, omega = state.T
     step = gap / substeps

@@ -1,8 +1,8 @@
-"""Pickles of plain values and numpy arrays, read without running anything that they name.
+"""Safe reader of pickles of plain values and NumPy arrays, which executes no code of the file.
 
-A pickle is a program, and Python's own reader imports and calls what it names. Here the few
-instructions that plain values need are carried out one by one: nothing is imported, and arrays are
-views of bytes of the file, so that no pickle can claim more memory than a small multiple of its
+A pickle is a program: Python's own reader imports and calls the functions that it names. This
+reader interprets only the few instructions that plain values need. It imports nothing, and arrays
+are views of bytes of the file, so that no pickle can use more memory than a small multiple of its
 size.
 """
 
@@ -21,14 +21,14 @@ _LARGEST = 1 << 28  # bytes; published scenes have about 2 MB
 
 
 class _Name(NamedTuple):
-    """A class or function that the file names; it is never looked up."""
+    """Name of a class or function in the file; it is never imported."""
 
     module: str
     name: str
 
 
 class _Pending:
-    """An array or dtype that was announced; `slots` of the memo refer to it until it is built."""
+    """Array or dtype that is not yet built; `slots` of the memo refer to it until then."""
 
     def __init__(self, made_by: str, value: Any = None):
         self.made_by, self.value = made_by, value
@@ -58,13 +58,13 @@ _NUMBERS = re.compile("b1|[iu][1248]|f[248]")
 
 
 def read_pickle(content: bytes, path: str) -> Any:
-    """The value of a pickle: dicts, lists, tuples, sets, texts, numbers and arrays of numbers.
+    """Value of a pickle: dicts, lists, tuples, sets, texts, numbers and arrays of numbers.
 
-    A class called ScenarioDescription and `defaultdict` become dicts. Anything else is refused;
-    `path` is how errors call the file.
+    A class called ScenarioDescription and `defaultdict` become dicts. Anything else is an error,
+    which calls the file `path`.
     """
     if not content:
-        raise DataError("the file is empty", path=path, hint="get the file again")
+        raise DataError("the file is empty", path=path, hint="download the file again")
     if len(content) > _LARGEST:
         raise DataError(f"the file has {len(content)} bytes, more than {_LARGEST}", path=path)
     try:
@@ -74,12 +74,12 @@ def read_pickle(content: bytes, path: str) -> Any:
         *(AssertionError, MemoryError, RecursionError),
     ) as error:
         detail = str(error).split("\n")[0][:120]
-        message = f"the file is no whole pickle: {detail}"
-        raise DataError(message, path=path, hint="get the file again") from None
+        message = f"the file is not a complete pickle: {detail}"
+        raise DataError(message, path=path, hint="download the file again") from None
 
 
 class _Reader:
-    """The stack and the memo of one pickle."""
+    """Interpreter of one pickle, with its stack and memo."""
 
     def __init__(self, path: str):
         self.path = path
@@ -103,7 +103,7 @@ class _Reader:
         raise ValueError("it has no end")
 
     def step(self, name: str, argument: Any) -> None:
-        """One instruction that changes the stack; the frequent ones first."""
+        """Execute one instruction that changes the stack; frequent ones come first."""
         stack = self.stack
         if name == "MEMOIZE":
             self.remember(len(self.memo))
@@ -146,14 +146,14 @@ class _Reader:
             self.refuse(f"the pickle instruction {name}")
 
     def pop(self, count: int) -> list[Any]:
-        """The last values, which stay on the stack."""
+        """Last `count` values; they stay on the stack."""
         values = self.stack[-count:]
         if len(values) < count or any(value is _MARK for value in values):
             raise ValueError("a value is lacking")
         return values
 
     def pop_to_mark(self) -> list[Any]:
-        """All values after the last mark; they and the mark leave the stack."""
+        """Values after the last mark; they and the mark are removed from the stack."""
         stack = self.stack
         start = len(stack) - 1
         while stack[start] is not _MARK:
@@ -183,7 +183,7 @@ class _Reader:
         self.refuse(f"{module}.{name}")
 
     def call(self, function: Any, arguments: Any) -> Any:
-        """What a named class or function would make of the arguments."""
+        """Value that a named class or function would return for the arguments."""
         name = _typed(function, _Name).name
         arguments = _typed(arguments, tuple)
         if name in ("ScenarioDescription", "defaultdict"):
@@ -205,7 +205,7 @@ class _Reader:
         self.refuse(f"a call of {function.module}.{name}")
 
     def build(self, state: Any) -> None:
-        """Finish an array or dtype, here and wherever the memo refers to it."""
+        """Complete an array or dtype on the stack and in the memo."""
         pending = _typed(self.stack[-1], _Pending)
         if pending.made_by == "array":
             _, shape, kind, fortran, content = _typed(state, tuple)
@@ -227,7 +227,7 @@ class _Reader:
         return np.dtype(code)
 
     def array(self, kind: Any, content: Any, shape: Any, fortran: bool = False) -> np.ndarray:
-        """The array over bytes of the file, or an error if they do not fill its shape."""
+        """Array over bytes of the file; an error if they do not fill its shape."""
         dtype = _typed(_typed(kind, _Pending).value, np.dtype)
         sizes = [_typed(size, int) for size in _typed(shape, tuple)]
         if len(sizes) > 8 or min(sizes, default=0) < 0:
@@ -242,17 +242,17 @@ class _Reader:
         raise DataError(
             f"{what[:120]} is not allowed in a scene file",
             path=self.path,
-            hint="the file was not written by a converter that is known; do not open it elsewhere",
+            hint="the file is not from a known converter; do not open it with other programs",
         )
 
 
 def _typed(value: Any, kind: Any) -> Any:
-    """The value, which must be of a type."""
+    """Value, checked to be of a type."""
     if not isinstance(value, kind) or (kind is tuple and isinstance(value, _Name)):
         raise ValueError(f"a value of the wrong type, {type(value).__name__.strip('_')}")
     return value
 
 
 def _plain(keys: list[Any]) -> list[Any]:
-    """Keys of dicts and sets: no tuples, whose hash runs out of the stack if they nest deeply."""
+    """Keys of dicts and sets; no tuples: hashing deeply nested ones overflows the stack."""
     return [_typed(key, (str, bytes, int, float, type(None))) for key in keys]

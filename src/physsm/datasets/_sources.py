@@ -1,8 +1,8 @@
-"""The public files behind the data sets: what there is, under which licence, and where it is here.
+"""Public files of the data sets: their names, licences, digests and local paths.
 
-A source is a folder of files from one origin. Its card, `sources/NAME.toml`, says where each file
-is published and which digest it has. On this machine, files are looked for in a folder that was
-named, then in `$PHYSSM_DATA`, then in the cache.
+A source is a folder of files from one origin. Its card, `sources/NAME.toml`, has the address and
+digest of each file. Files are searched in the folder given by the user, then in `$PHYSSM_DATA`,
+then in the cache.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ _CARDS = Path(__file__).parent / "sources"
 
 @dataclass(frozen=True)
 class File:
-    """A file of a source; `path` is within the source's folder.
+    """File of a source; `path` is relative to the folder of the source.
 
-    - `sha256`: the digest; several where copies that differ without consequence are in use, and
-      then `bytes` is the size of the largest.
-    - `url`: where it is published; None for a file that has no public address. `how` then says
-      how it is made.
-    - `archive`: a file that, where it lies in the folder, stands for this one and others.
-    - `optional`: no protocol reads it; models that look at maps do, or tests.
+    - `sha256`: the digest; several if equivalent copies are in use, and then `bytes` is the size
+      of the largest.
+    - `url`: the public address; None if there is none. `how` then says how to make the file.
+    - `archive`: an archive in the same folder that contains this file.
+    - `optional`: no protocol reads the file; models that use maps, or tests, do.
     """
 
     path: str
@@ -44,7 +43,7 @@ class File:
 
 @dataclass(frozen=True)
 class Source:
-    """A folder of files from one origin; `terms` are conditions that a user must know of."""
+    """Folder of files from one origin; `terms` are conditions that a user must know."""
 
     name: str
     title: str
@@ -56,18 +55,18 @@ class Source:
 
     @property
     def needed(self) -> tuple[File, ...]:
-        """The files that protocols read."""
+        """Files that protocols read."""
         return tuple(file for file in self.files if not file.optional)
 
 
 def source_names() -> list[str]:
-    """All sources, in alphabetical order."""
+    """Names of all sources, sorted."""
     return sorted(card.stem for card in _CARDS.glob("*.toml"))
 
 
 @functools.cache
 def read_source(name: str) -> Source:
-    """The source of this name."""
+    """Source of this name."""
     known = source_names()
     if name not in known:
         hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
@@ -79,45 +78,48 @@ def read_source(name: str) -> Source:
 
 
 def cache_folder() -> Path:
-    """Where downloaded files are kept."""
+    """Folder of downloaded files."""
     return Path(platformdirs.user_cache_dir("physsm")) / "data"
 
 
-def places(data_dir: str | Path | None = None) -> list[Path]:
-    """The folders that are searched, in this order; each holds one folder per source."""
+def data_folders(data_dir: str | Path | None = None) -> list[Path]:
+    """Folders that are searched, in this order; each holds one folder per source."""
     named = [Path(data_dir)] if data_dir is not None else []
     environment = os.environ.get("PHYSSM_DATA")
     return [*named, *([Path(environment)] if environment else []), cache_folder()]
 
 
 def locate(source: str, file: str, data_dir: str | Path | None = None) -> Path:
-    """A file of a source, from the first place that has it."""
-    for place in places(data_dir):
-        if (path := place / source / file).exists():
+    """Path of a file of a source, in the first folder that has it."""
+    for folder in data_folders(data_dir):
+        if (path := folder / source / file).exists():
             return path
-    looked = ", ".join(str(place / source) for place in places(data_dir))
+    searched = ", ".join(str(folder / source) for folder in data_folders(data_dir))
     raise DataError(
-        f"the data {source} are not here: there is no {file} in {looked}",
+        f"the data {source} are not here: there is no {file} in {searched}",
         hint=_advice(source, file),
     )
 
 
 def present(source: Source, data_dir: str | Path | None = None) -> dict[str, Path]:
-    """Which files of a source exist, or an archive of them, each in the first place that has it.
-    Their content is not looked at.
+    """Paths of the files of a source, or of their archives, in the first folder that has each.
+
+    Their content is not checked.
     """
-    found = {}
+    paths = {}
     for file in source.files:
         names = [file.path, *([file.archive] if file.archive else [])]
-        candidates = (place / source.name / name for place in places(data_dir) for name in names)
+        candidates = (
+            folder / source.name / name for folder in data_folders(data_dir) for name in names
+        )
         path = next((path for path in candidates if path.exists()), None)
         if path is not None:
-            found[file.path] = path
-    return found
+            paths[file.path] = path
+    return paths
 
 
 def _advice(source: str, path: str) -> str:
-    """What to do about a file that is not here."""
+    """Hint for a missing file."""
     command = f"physsm data get {source}"
     if source in source_names():
         for file in read_source(source).files:
@@ -131,7 +133,7 @@ def _file(sha256: str | list[str], **entry: Any) -> File:
 
 
 def _listed(name: str, url: str, archive: str) -> list[File]:
-    """The files of a list with lines "digest size path"; `url` is the address of their folder."""
+    """Files of a list with lines "digest size path"; `url` is the address of their folder."""
     lines = (_CARDS / name).read_text(encoding="utf-8").splitlines()
     rows = (line.split(maxsplit=2) for line in lines)
     return [

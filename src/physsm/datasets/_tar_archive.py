@@ -1,4 +1,4 @@
-"""Members of a .tar.xz archive, unpacked one after the other: nothing is written to disk."""
+"""Reader of .tar.xz archives that unpacks one member at a time and writes nothing to disk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from physsm._errors import DataError
 
-_LARGEST = 1 << 28  # bytes, unpacked; those that are published have 15 and 22 MB
+_LARGEST = 1 << 28  # bytes, unpacked; published archives have 15 and 22 MB
 _DICTIONARY = 1 << 27  # bytes of working memory; xz -9 needs 65 MB
 _CHUNK = 1 << 16
 
@@ -19,7 +19,7 @@ _CHUNK = 1 << 16
 def tar_members(path: Path, suffix: str) -> Iterator[tuple[str, bytes]]:
     """Name and content of each plain file whose name ends in `suffix`, in the archive's order.
 
-    Names are only labels: a member called ../../x is as harmless as any other.
+    Names are only labels, so a member called ../../x is harmless.
     """
     try:
         with path.open("rb") as packed:
@@ -27,9 +27,9 @@ def tar_members(path: Path, suffix: str) -> Iterator[tuple[str, bytes]]:
             unpacked = io.BufferedReader(stream)
             with tarfile.open(fileobj=unpacked, mode="r|") as archive:
                 yield from _members(archive, suffix)
-            while unpacked.read(_CHUNK):  # to the end, where the checksum is
+            while unpacked.read(_CHUNK):  # to the end, which has the checksum
                 pass
-            # tarfile takes a damaged header for the end, and a file that is cut off for whole.
+            # tarfile treats a damaged header as the end, and a truncated file as complete.
             if not stream.ends_with_nothing_but_zeros(archive.offset):
                 raise tarfile.ReadError("it ends too early, or a header is damaged")
     except (tarfile.TarError, lzma.LZMAError, OSError, ValueError, EOFError, MemoryError) as error:
@@ -38,7 +38,7 @@ def tar_members(path: Path, suffix: str) -> Iterator[tuple[str, bytes]]:
 
 def _members(archive: tarfile.TarFile, suffix: str) -> Iterator[tuple[str, bytes]]:
     for member in archive:
-        # A sparse member may claim any size: what it leaves out is filled with zeros.
+        # A sparse member may claim any size: its holes are filled with zeros.
         if member.issparse():
             raise tarfile.ReadError("a member is sparse")
         if member.isreg() and member.name.endswith(suffix):
@@ -50,8 +50,9 @@ def _members(archive: tarfile.TarFile, suffix: str) -> Iterator[tuple[str, bytes
 
 
 class _Unpacked(io.RawIOBase):
-    """The unpacked bytes of an .xz file. `lzma.open` would take as much working memory as the file
-    asks for.
+    """Stream of the unpacked bytes of an .xz file, with limited memory.
+
+    `lzma.open` would use as much memory as the file demands.
     """
 
     def __init__(self, packed: BinaryIO):
@@ -60,16 +61,16 @@ class _Unpacked(io.RawIOBase):
         self._reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_DICTIONARY)
 
     def readable(self) -> bool:
-        """It can only be read."""
+        """True: the stream can only be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the front of a buffer; 0 at the end."""
+        """Fill the start of a buffer. Returns the number of bytes, 0 at the end."""
         while not self._reader.eof:
-            given = self._packed.read(_CHUNK) if self._reader.needs_input else b""
-            if self._reader.needs_input and not given:
+            packed = self._packed.read(_CHUNK) if self._reader.needs_input else b""
+            if self._reader.needs_input and not packed:
                 raise EOFError("it ends too early")
-            found = self._reader.decompress(given, max_length=len(buffer))
+            found = self._reader.decompress(packed, max_length=len(buffer))
             if numbers := len(found.rstrip(b"\0")):
                 self._last_number = self._count + numbers
             self._count += len(found)
@@ -79,15 +80,15 @@ class _Unpacked(io.RawIOBase):
                 buffer[: len(found)] = found
                 return len(found)
         if self._reader.unused_data or self._packed.read(1):
-            raise ValueError("something follows its end")
+            raise ValueError("there are bytes after its end")
         return 0
 
     def ends_with_nothing_but_zeros(self, start: int) -> bool:
-        """Whether, of all that was read, there are two blocks or more of zeros from `start` on."""
+        """Whether all bytes from `start` on are zeros, at least two blocks of them."""
         return self._last_number <= start and self._count - start >= 2 * tarfile.BLOCKSIZE
 
 
 def _damaged(path: Path, reason: object) -> DataError:
     detail = str(reason).split("\n")[0]
     message = f"the archive cannot be read: {detail}"
-    return DataError(message, path=str(path), hint="remove it, and get it or its files again")
+    return DataError(message, path=str(path), hint="delete it, and download it or its files again")

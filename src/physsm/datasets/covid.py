@@ -1,12 +1,12 @@
 """COVID-19 as susceptible, infected and removed shares of a population, one row per day.
 
 Protocols: `paper` (the eight countries of the paper as published), `strict` (the same countries,
-nothing of the test countries in any statistic, all test windows) and `world` (43 other countries,
-split by country, because two test countries prove nothing). `further` scores models of the paper's
-countries on those 43, in the paper's scale.
+no statistic of the test countries, all test windows) and `world` (43 other countries, split by
+country, because two test countries are too few). `further` scores models of the paper's countries
+on those 43, in the paper's scale.
 
 Reports follow the week: fewer tests on Sundays, corrections in bulk. Nothing is smoothed here; a
-model sees what was reported.
+model sees the raw reports.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from physsm.datasets._jhu import Counts, read_counts, read_populations
 from physsm.datasets._sources import locate
 
 CONTEXT, HORIZON = 160, 80  # rows
-DAYS = 300  # of each country, from the first on which 0.1 % of its people were confirmed
-KEPT = 270  # of those: a tenth is dropped at random
+DAYS = 300  # of each country, from the first on which 0.1 % of its population were confirmed
+KEPT_DAYS = 270  # days after a tenth is dropped at random
 
 TRAIN = ("Armenia", "Brazil", "France", "Germany", "Gabon")
 VALIDATION = ("UnitedKingdom",)
@@ -41,7 +41,7 @@ TEST = ("Ireland", "Spain")
 
 _CHANNELS = ("S", "I", "R")
 _TABLE, _JHU = "covid_sir8", "covid_jhu"
-_PAPER_DAY = 0.05  # what a day is called there
+_PAPER_DAY = 0.05  # length of a day in the time unit of the paper
 _ONSET = 0.001  # confirmed share of the population on the first day
 _LEAST_PEOPLE = 1e6
 _LEAST_REPORTED = 0.9
@@ -50,7 +50,7 @@ _LARGEST_CORRECTION = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Epidemic:
-    """One country: shares of its population that are susceptible, infected and removed."""
+    """Epidemic of one country: susceptible, infected and removed shares of its population."""
 
     country: str
     first_day: datetime.date
@@ -58,7 +58,7 @@ class Epidemic:
 
 
 def read_epidemic(path: Path, country: str) -> Epidemic:
-    """A table with the columns Date, Susceptible, Infected and Removed (persons)."""
+    """Epidemic of a table with the columns Date, Susceptible, Infected and Removed (persons)."""
     persons = ["Susceptible", "Infected", "Removed"]
     panel = read_table(path, time="Date", channels=persons, time_unit="d")
     one = panel[0]
@@ -69,7 +69,7 @@ def read_epidemic(path: Path, country: str) -> Epidemic:
         raise DataError(f"{path}, row {row + 2}: a number of persons is missing or negative")
     if (np.diff(one.times) != 1).any():
         row = int(np.flatnonzero(np.diff(one.times) != 1)[0])
-        raise DataError(f"{path}, row {row + 3}: this is not the day after the row before")
+        raise DataError(f"{path}, row {row + 3}: this is not the day after that of the row before")
     people = one.values.sum(1)
     if people[0] == 0 or (people != people[0]).any():
         row = int(np.argmax(people != people[0]))
@@ -82,10 +82,10 @@ def read_epidemic(path: Path, country: str) -> Epidemic:
 
 
 def world_epidemics(data_dir: str | Path | None = None) -> dict[str, Epidemic]:
-    """All countries of the tables of Johns Hopkins University whose reports are good enough.
+    """Countries of the tables of Johns Hopkins University with sufficient reports.
 
-    The rule, which looks at reports and never at forecasts: none of the paper's eight countries; at
-    least a million people; 300 days on record from the first on which more than 0.1 % of them were
+    The rule, which uses reports and never forecasts: none of the paper's eight countries; at least
+    a million people; 300 days on record from the first on which more than 0.1 % of them were
     confirmed; on nine in ten of these days more confirmed and more recovered persons than the day
     before, and on none fewer; no day on which either grew by more than a twentieth of all that were
     confirmed at the end; never fewer confirmed than removed.
@@ -122,7 +122,7 @@ def _usable(
     removed: np.ndarray,
     recovered: np.ndarray,
 ) -> Epidemic | None:
-    """The first 300 days of a country, if its reports pass the rule of `world_epidemics`."""
+    """First 300 days of a country, if its reports pass the rule of `world_epidemics`."""
     cases = confirmed.persons[place]
     onset = int(np.argmax(cases > _ONSET * people))
     if people < _LEAST_PEOPLE or cases[onset] <= _ONSET * people or len(cases) < onset + DAYS:
@@ -140,8 +140,8 @@ def _usable(
 
 
 def paper(*, seed: int = 0, data_dir: str | Path | None = None) -> Split:
-    """As published: a day is 0.05, errors are in standard deviations over all eight countries,
-    those of the test included, and each test country has one window.
+    """Published protocol: a day is 0.05, errors are in standard deviations over all eight
+    countries, including the test countries, and each test country has one window.
     """
     found = _eight(data_dir)
     shares = np.concatenate([one.shares for one in found.values()])
@@ -162,7 +162,7 @@ def paper(*, seed: int = 0, data_dir: str | Path | None = None) -> Split:
 
 def strict(*, stride: int = 1, seed: int = 0, data_dir: str | Path | None = None) -> Split:
     """The paper's countries and days; errors are in standard deviations of the training countries,
-    and all windows of the test countries count.
+    and all windows of the test countries are scored.
     """
     found = _eight(data_dir)
     parts = [[found[name] for name in part] for part in (TRAIN, VALIDATION, TEST)]
@@ -170,8 +170,8 @@ def strict(*, stride: int = 1, seed: int = 0, data_dir: str | Path | None = None
 
 
 def world(*, stride: int = 10, seed: int = 0, data_dir: str | Path | None = None) -> Split:
-    """Forty-three further countries, of which the file `covid_world.csv` says who is in which part;
-    the rule of their choice is that of `world_epidemics`.
+    """Forty-three further countries, chosen by the rule of `world_epidemics`; the file
+    `covid_world.csv` assigns them to parts.
     """
     found = _listed_epidemics(data_dir)
     parts = [[found[name] for name in names] for names in world_parts().values()]
@@ -179,8 +179,8 @@ def world(*, stride: int = 10, seed: int = 0, data_dir: str | Path | None = None
 
 
 def further(*, seed: int = 0, data_dir: str | Path | None = None) -> Split:
-    """From the paper's countries to all 43 others: training and validation as in `paper`, one
-    window of each further country for test, errors in the paper's scale.
+    """Transfer from the paper's countries to all 43 others: training and validation as in `paper`,
+    one window of each further country for test, errors in the paper's scale.
     """
     published = paper(seed=seed, data_dir=data_dir)
     others = list(_listed_epidemics(data_dir).values())
@@ -188,7 +188,7 @@ def further(*, seed: int = 0, data_dir: str | Path | None = None) -> Split:
 
 
 def _listed_epidemics(data_dir: str | Path | None) -> dict[str, Epidemic]:
-    """The countries of `world_parts`, all of them."""
+    """Epidemics of all countries of `world_parts`."""
     found = world_epidemics(data_dir)
     listed = [name for names in world_parts().values() for name in names]
     if missing := [name for name in listed if name not in found]:
@@ -200,7 +200,7 @@ def _listed_epidemics(data_dir: str | Path | None) -> dict[str, Epidemic]:
 
 
 def world_parts() -> dict[str, list[str]]:
-    """The countries of the parts train, validation and test."""
+    """Countries of the parts train, validation and test."""
     text = resources.files("physsm.datasets").joinpath("covid_world.csv").read_text("utf-8")
     parts: dict[str, list[str]] = {"train": [], "validation": [], "test": []}
     for row in csv.DictReader(text.splitlines()):
@@ -250,19 +250,19 @@ def _part(
     stride: int = 1,
     windows: int | None = None,
 ) -> Part:
-    """Countries with a tenth of their days dropped, and windows of what is kept.
+    """Part of countries without a random tenth of their days, and its windows.
 
-    Which days are dropped depends on the country and the seed, not on who else is in the part.
+    The dropped days depend on the country and the seed, not on the other countries of the part.
     """
     check_whole(seed, "seed", "covid", least=0)
     series, raw = [], []
     for one in epidemics:
         name = [seed, *one.country.encode()]
-        kept = np.sort(np.random.default_rng(name).permutation(DAYS)[:KEPT])
-        nothing = np.zeros((KEPT, 0))
-        series.append(Series(one.country, kept * day, one.shares[kept], nothing))
-        raw.append(RawRows(one.country, kept))
-    starts = np.arange(0, KEPT - CONTEXT - HORIZON + 1, stride)[:windows]
+        days = np.sort(np.random.default_rng(name).permutation(DAYS)[:KEPT_DAYS])
+        nothing = np.zeros((KEPT_DAYS, 0))
+        series.append(Series(one.country, days * day, one.shares[days], nothing))
+        raw.append(RawRows(one.country, days))
+    starts = np.arange(0, KEPT_DAYS - CONTEXT - HORIZON + 1, stride)[:windows]
     number = np.repeat(np.arange(len(series)), len(starts))
     start = np.tile(starts, len(series))
     chosen = Windows(number, start, start + CONTEXT, start + CONTEXT + HORIZON)

@@ -31,12 +31,12 @@ from physsm.datasets._crazyflie_log import read_log
 from physsm.datasets._dataset import Dataset, Part, RawRows, Split, check_whole
 from physsm.datasets._sources import locate
 
-CONTEXT, HORIZON = 801, 200  # rows: 800 steps inside the context, 200 after it
+CONTEXT, HORIZON = 801, 200  # rows: 800 steps within the context, 200 after it
 
 _SOURCE = "drone_crazyflie"
 _EVENT = "fixedFrequency"
-# Seconds since the start of the machine in which it flies; log10 is not among the flights that the
-# paper's rates of 573 to 1916 Hz fit.
+# Intervals of flight, in seconds since the start of the machine. log10 does not fit the rates of
+# 573 to 1916 Hz in the paper.
 _FLIGHTS: Final = {"log15": ((55.0, 90.0),), "log16": ((32.0, 38.0), (45.0, 49.0))}
 _THRUST_FLIGHT: Final = {"log10": ((35.0, 65.0),)}
 _COUNTS: Final = {"log10": 1, "log15": 3, "log16": 2}  # flights: there are gaps in log15
@@ -47,9 +47,9 @@ _PAPER_SHARES = (0.7, 0.1, 0.2)
 def flights(
     logs: Sequence[str] = ("log15", "log16"), *, data_dir: str | Path | None = None
 ) -> dict[str, Flight]:
-    """The flights of the logs `log10`, `log15` or `log16`, by name."""
+    """Flights of the logs `log10`, `log15` or `log16`, by name."""
     known = {**_FLIGHTS, **_THRUST_FLIGHT}
-    found = {}
+    recorded = {}
     for log in logs:
         if log not in known:
             raise ConfigError(f"drone has no log {log!r}: there are {', '.join(sorted(known))}")
@@ -63,8 +63,8 @@ def flights(
                 f"{path} has {len(cut)} flights, and there should be {_COUNTS[log]}",
                 hint=f"physsm data get {_SOURCE} checks the file",
             )
-        found |= cut
-    return found
+        recorded |= cut
+    return recorded
 
 
 def strict(
@@ -74,21 +74,21 @@ def strict(
     slopes: Slopes = "central",
     data_dir: str | Path | None = None,
 ) -> Split:
-    """Whole flights: two of roll and pitch and one of yaw for training, the first half of another
-    for validation, the second half and the last flight of roll and pitch for test.
+    """Split by whole flights: two of roll and pitch and one of yaw for training, the first half of
+    another for validation, the second half and the last flight of roll and pitch for test.
 
     Flights are cut before anything is derived from them. Errors are in standard deviations of the
-    training flights. `slopes="backward"` gives angular accelerations that do not show the next
-    angular rate; `faithful` keeps a slip of the published acceleration along z.
+    training flights. `slopes="backward"` gives angular accelerations that do not reveal the next
+    angular rate; `faithful` keeps an error of the published acceleration along z.
     """
     _check(stride, slopes)
-    found = flights(data_dir=data_dir)
-    halved = found["log16_1"]
+    recorded = flights(data_dir=data_dir)
+    halved = recorded["log16_1"]
     half = len(halved.times) // 2
     parts = [
-        [found["log15_0"], found["log15_1"], found["log16_0"]],
+        [recorded["log15_0"], recorded["log15_1"], recorded["log16_0"]],
         [halved.piece(0, half, "log16_1a")],
-        [found["log15_2"], halved.piece(half, len(halved.times), "log16_1b")],
+        [recorded["log15_2"], halved.piece(half, len(halved.times), "log16_1b")],
     ]
     train, validation, test = (
         _part(_panel(part, faithful, slopes), part, slopes, stride) for part in parts
@@ -112,14 +112,15 @@ def paper(
     slopes: Slopes = "central",
     data_dir: str | Path | None = None,
 ) -> Split:
-    """As published: windows of all flights are pooled, and each part is drawn from a shuffle of its
-    own. About seven in ten test windows are training windows, nearly all others overlap with one.
+    """Published protocol: windows of all flights are pooled, and each part is drawn from its own
+    shuffle. About 70 % of the test windows are training windows; nearly all others overlap with
+    one.
 
     Errors are in standard deviations over the training windows.
     """
     _check(stride, slopes)
-    found = list(flights(data_dir=data_dir).values())
-    whole = _part(_panel(found, faithful, slopes), found, slopes, stride)
+    recorded = list(flights(data_dir=data_dir).values())
+    whole = _part(_panel(recorded, faithful, slopes), recorded, slopes, stride)
     shuffles = np.random.RandomState(_PAPER_SEED)
     edges = np.rint(np.cumsum((0.0, *_PAPER_SHARES)) * whole.windows.number).astype(np.int64)
     parts = []
@@ -166,18 +167,18 @@ def _notes(slopes: Slopes) -> tuple[str, ...]:
     )
 
 
-def _panel(found: Sequence[Flight], faithful: bool, slopes: Slopes) -> Panel:
+def _panel(recorded: Sequence[Flight], faithful: bool, slopes: Slopes) -> Panel:
     series = [
         Series(one.name, one.times - one.times[0], *derive(one, faithful=faithful, slopes=slopes))
-        for one in found
+        for one in recorded
     ]
     return Panel.from_series(series, CHANNELS, CONTROLS, Layout(time="time", series="flight"))
 
 
-def _part(panel: Panel, found: Sequence[Flight], slopes: Slopes, stride: int) -> Part:
+def _part(panel: Panel, recorded: Sequence[Flight], slopes: Slopes, stride: int) -> Part:
     reach = (1, 1) if slopes == "central" else (1, 0)
-    # The first part of a name is the log, in which samples are numbered.
-    raw = tuple(RawRows(one.name.split("_")[0], one.number, *reach) for one in found)
+    # The first part of a name is the log, which numbers the samples.
+    raw = tuple(RawRows(one.name.split("_")[0], one.number, *reach) for one in recorded)
     return Part(panel, _windows(panel.lengths, stride), raw)
 
 
@@ -189,7 +190,7 @@ def _windows(lengths: Int[np.ndarray, " flights"], stride: int) -> Windows:
 
 
 def _scale_over_windows(part: Part) -> Float[np.ndarray, " channels"]:
-    """Standard deviations over all measurements of all windows, each as often as it occurs."""
+    """Standard deviations over all measurements of all windows, with repetition."""
     count = np.zeros((len(part.panel), part.panel.times.shape[1] + 1))
     np.add.at(count, (part.windows.series, part.windows.start), 1)
     np.add.at(count, (part.windows.series, part.windows.stop), -1)

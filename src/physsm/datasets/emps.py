@@ -1,5 +1,6 @@
-"""EMPS, an electro-mechanical positioning system (Janot, Gautier and Brunot 2019): a drive that
-follows a reference, without and with pulses of its motor's voltage.
+"""EMPS, an electro-mechanical positioning system (Janot, Gautier and Brunot 2019).
+
+A drive follows a reference, without and with pulses of its motor's voltage.
 
 The channel is the position `q` (m), the control the motor's `force` (N), which is the recorded
 voltage times a constant of the drive. The pulses are part of that voltage.
@@ -28,23 +29,23 @@ from physsm.datasets._sources import locate
 _SOURCE = "emps"
 _PLAIN, _PULSES = "DATA_EMPS", "DATA_EMPS_PULSES"
 _RATE = 1000  # samples in a second
-_SEEN, _AHEAD, _BETWEEN = 1.0, 2.0, 0.1  # s: context, target, from window to window
+_SEEN, _AHEAD, _BETWEEN = 1.0, 2.0, 0.1  # s: context, target, stride
 _TRAINING = 14.0  # s of the first recording
 _NAMES: Final = ("t", "qm", "vir", "gtau")
 _MAGIC, _VERSION, _HEADER, _COMPRESSED = b"MATLAB 5.0 MAT-file", b"\x00\x01IM", 128, 15
-_SLOWEST = 50  # samples from row to row; at more, windows would have too few rows
+_SLOWEST = 50  # samples per row; with more, windows would have too few rows
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """Samples 1 ms apart: position in m, force of the motor in N."""
+    """Recording with samples every 1 ms: position in m, force of the motor in N."""
 
     position: Float[np.ndarray, " samples"]
     force: Float[np.ndarray, " samples"]
 
 
 def read_recording(path: Path) -> Recording:
-    """A file with `t` (s), `qm` (m), `vir` (V) and `gtau` (N/V); damaged ones are errors."""
+    """Recording of a file with `t` (s), `qm` (m), `vir` (V) and `gtau` (N/V), checked."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -52,11 +53,11 @@ def read_recording(path: Path) -> Recording:
     _check_whole(path, content)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # what is odd about a file is a fault of it
-            found = scipy.io.loadmat(io.BytesIO(content), variable_names=_NAMES)
-    except Exception as error:  # there is no list of what the reader raises
-        raise DataError(f"{path} cannot be read as a file of MATLAB: {error}") from error
-    times, position, voltage, gain = (_column(path, found, name) for name in _NAMES)
+            warnings.simplefilter("error")  # warnings about a file are errors
+            variables = scipy.io.loadmat(io.BytesIO(content), variable_names=_NAMES)
+    except Exception as error:  # the reader does not document its errors
+        raise DataError(f"{path} cannot be read as a MATLAB file: {error}") from error
+    times, position, voltage, gain = (_column(path, variables, name) for name in _NAMES)
     if len(gain) != 1 or not len(times) == len(position) == len(voltage):
         raise DataError(f"{path}: t, qm and vir must be of one length, and gtau one number")
     if len(times) < 2 or not np.allclose(np.diff(times), 1 / _RATE, rtol=1e-3):
@@ -64,16 +65,16 @@ def read_recording(path: Path) -> Recording:
     with np.errstate(over="ignore"):
         force = gain[0] * voltage
     if not np.isfinite(force).all():
-        raise DataError(f"{path}: gtau*vir is beyond all numbers")
+        raise DataError(f"{path}: gtau*vir is not finite")
     return Recording(position, force)
 
 
 def strict(*, thin: int = 10, data_dir: str | Path | None = None) -> Split:
-    """One second is seen, two are forecast; every `thin`-th sample is a row (10: 100 Hz).
+    """Context of one second, target of two; every `thin`-th sample is a row (10: 100 Hz).
 
-    The first 14 s without pulses train; behind a gap of one window, the rest validates. The
-    recording with pulses follows the same reference at the same times, to 0.2 mm: the test is what
-    it has after 14 s, a motion that training did not show.
+    The first 14 s without pulses are for training and, after a gap of one window, the remainder for
+    validation. The recording with pulses follows the same reference at the same times, to 0.2 mm:
+    its motion after 14 s, which training did not show, is the test.
 
     Errors are in standard deviations of the training part.
     """
@@ -114,29 +115,29 @@ DATASET: Final = Dataset(
 
 
 def _check_whole(path: Path, content: bytes) -> None:
-    """Every variable of the file is there, with its checksum.
+    """Raise an error unless every variable of the file is complete, with its checksum.
 
-    SciPy's reader looks at numbers before their checksum, and crashes on some that are damaged.
+    SciPy's reader uses numbers before it checks them, and crashes on some damaged files.
     """
     if not (content.startswith(_MAGIC) and content[_HEADER - 4 : _HEADER] == _VERSION):
-        raise DataError(f"{path} is no file of MATLAB, version 7")
+        raise DataError(f"{path} is not a MATLAB file of version 7")
     place = _HEADER
     while place < len(content):
         kind, size = (int.from_bytes(content[place + k : place + k + 4], "little") for k in (0, 4))
         place += 8
         try:
             if kind != _COMPRESSED or place + size > len(content):
-                raise zlib.error("what should be a variable is none, or goes on after the end")
+                raise zlib.error("a variable is invalid or continues after the end")
             zlib.decompress(content[place : place + size])
         except zlib.error as error:
             raise DataError(
-                f"{path} is damaged or cut off: {error}", hint="get it once more"
+                f"{path} is damaged or truncated: {error}", hint="download it again"
             ) from error
         place += size
 
 
-def _column(path: Path, found: dict[str, object], name: str) -> Float[np.ndarray, " samples"]:
-    column = found.get(name)
+def _column(path: Path, variables: dict[str, object], name: str) -> Float[np.ndarray, " samples"]:
+    column = variables.get(name)
     if not isinstance(column, np.ndarray) or column.dtype.kind not in "fiu" or column.ndim != 2:
         raise DataError(f"{path} has no numbers called {name}")
     numbers = column.reshape(-1).astype(float)
@@ -146,14 +147,14 @@ def _column(path: Path, found: dict[str, object], name: str) -> Float[np.ndarray
 
 
 def _part(name: str, recording: Recording, start: int, stop: int, thin: int, sizes: Sizes) -> Part:
-    """Samples `start` to `stop` of a recording, every `thin`-th of them a row.
+    """Part of the samples `start` to `stop` of a recording; every `thin`-th of them is a row.
 
-    The force of a row is the mean up to the next row, because controls hold that long.
+    The force of a row is the mean up to the next row, because controls are held that long.
     """
     number = np.arange(start, stop, thin)
     if len(number) < sizes.context + sizes.horizon:
         raise DataError(f"the recording {name} is too short: it has no window after {start} ms")
-    # The force after the last row is not looked at: samples end with it.
+    # The force after the last row is not used: samples end with that row.
     force = recording.force[start : number[-1] + 1]
     count = np.diff([*range(0, len(force), thin), len(force)])
     mean = np.add.reduceat(force, np.arange(0, len(force), thin)) / count

@@ -1,6 +1,6 @@
-"""Pelts of lynx and hare that the Hudson Bay Company bought from 1900 to 1920, in thousands.
+"""Pelts of lynx and hare bought by the Hudson Bay Company from 1900 to 1920, in thousands.
 
-One series of 21 years: an example of a small table of one's own, not a benchmark.
+One series of 21 years: an example of a user's small table, not a benchmark.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from physsm.datasets._sources import locate
 _SOURCE, _FILE = "lynx_hare", "hudson-bay-lynx-hare.csv"
 _YEARS: Final = np.arange(1900, 1921)
 _SIZES: Final = Sizes(context=3, horizon=2, stride=1)
-# First and last years. One cycle of eleven years trains; the rest is a window each.
+# First and last years. Training has one cycle of eleven years, the other parts one window each.
 _PARTS: Final = ((1900, 1910), (1911, 1915), (1916, 1920))
 
 
 def read_pelts(path: Path) -> Panel:
-    """The table, one series of 21 years with the channels `hare` and `lynx` (thousands)."""
+    """Panel of one series of 21 years with the channels `hare` and `lynx` (thousands)."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise DataError(f"the file cannot be read: {error.strerror}", path=str(path)) from error
-    # Comments become empty lines, which are skipped: the rows of messages stay those of the file.
+    # Comments become empty lines, which are skipped, so that row numbers are those of the file.
     content = b"\n".join(b"" if line.startswith(b"#") else line for line in lines)
     table = parse_csv(content, str(path))
     panel = make_panel(table, "Year", None, ["Hare", "Lynx"], [], "s")
@@ -52,8 +52,8 @@ def read_pelts(path: Path) -> Panel:
 
 
 def strict(*, data_dir: str | Path | None = None) -> Split:
-    """Three years are seen and two forecast: the years to 1910 train, 1911 to 1915 validate, 1916
-    to 1920 test. Errors are in standard deviations of the training years.
+    """Context of three years, target of two: training to 1910, validation 1911 to 1915, test 1916
+    to 1920. Errors are in standard deviations of the training years.
     """
     panel = read_pelts(locate(_SOURCE, _FILE, data_dir))
     train, validation, test = (_part(panel, first, last) for first, last in _PARTS)

@@ -1,9 +1,10 @@
-"""Vehicles of nuScenes: 2 s of a track are seen, 6 s are to be forecast, at 10 Hz.
+"""Vehicle tracks of nuScenes: a context of 2 s and a target of 6 s, at 10 Hz.
 
 A window belongs to one target vehicle at one annotated keyframe, the current step. Its rows are in
-the frame of the target then: `p` along its heading and `y` to the left of it (m), `psi` the heading
-relative to it (rad, without jumps), `v_p` and `v_y` (m/s). Velocities are differences to the row
-before, in which nothing looks ahead; the published ones are differences to the row after.
+the frame of the target at that step: `p` along its heading and `y` to the left of it (m), `psi` the
+heading relative to it (rad, without jumps), `v_p` and `v_y` (m/s). Velocities are differences to
+the previous row, which reveal nothing of the future; the published ones are differences to the next
+row.
 
 nuScenes is licensed under CC BY-NC-SA 4.0, for non-commercial use.
 """
@@ -45,10 +46,10 @@ __all__ = [
     "tensors",
 ]
 
-_IN_DOMAIN: Final = 50  # rows that the paper's models are trained on; they are tested on 60
+_IN_DOMAIN: Final = 50  # target rows of the paper's training; its test has 60
 _MINI_TEST: Final = ("scene-0103", "scene-0916")  # the official validation part of mini
-_MINI_VALIDATION: Final = ("scene-0757", "scene-1100")  # every fourth of the others
-_SCENES: Final = 613  # that are published with labels
+_MINI_VALIDATION: Final = ("scene-0757", "scene-1100")  # every fourth of the other scenes
+_SCENES: Final = 613  # scenes published with labels
 _EVERY: Final = 5  # in `strict`, every fifth training scene validates
 _ID = re.compile(r"(?P<scene>[^/]+)/(?P<track>.+)@(?P<keyframe>\d{1,6})")
 
@@ -60,7 +61,7 @@ def _paper(
     missing: float = 0.05,
     limit: int | None = None,
 ) -> Split:
-    """As the paper splits, as far as it says: 80 % and 20 % of the training windows at random."""
+    """Split of the paper, as far as published: 80 % and 20 % of the training windows at random."""
     _check(seed, missing, limit)
     labels = LabelRecordings(data_dir)
     trains = np.flatnonzero(_official(labels)[0])
@@ -84,7 +85,7 @@ def _strict(
     missing: float = 0.05,
     limit: int | None = None,
 ) -> Split:
-    """No scene in two parts: of the official training scenes, every fifth by name validates."""
+    """Split by scene: every fifth official training scene, by name, is for validation."""
     _check(seed, missing, limit)
     labels = LabelRecordings(data_dir)
     rank = np.cumsum(np.array(labels.index.table.official) == "train") - 1
@@ -104,7 +105,7 @@ def _mini(
     missing: float = 0.05,
     limit: int | None = None,
 ) -> Split:
-    """The ten scenes that are published with all agents, by scene: six, two, two."""
+    """Split of the ten scenes with all agents, by scene: six, two, two."""
     _check(seed, missing, limit)
     recordings = MiniRecordings(data_dir)
     held = (*_MINI_VALIDATION, *_MINI_TEST)
@@ -117,12 +118,12 @@ def _mini(
             used = windows.used
             found.append(ChosenWindows(scene, windows.agent[used], windows.now[used]))
         ends = np.cumsum([0, *(len(windows.agent) for windows in found)])
-        kept = _thinned(np.ones(ends[-1], bool), limit)
+        selected = _thinned(np.ones(ends[-1], bool), limit)
         thinned = [
-            ChosenWindows(scene, agent[kept[a:b]], now[kept[a:b]])
+            ChosenWindows(scene, agent[selected[a:b]], now[selected[a:b]])
             for (scene, agent, now), (a, b) in zip(found, pairwise(ends), strict=True)
         ]
-        return make_part(thinned, int(kept.sum()), Missing(missing, seed), what)
+        return make_part(thinned, int(selected.sum()), Missing(missing, seed), what)
 
     return _split(
         (part(names, "training"), part(_MINI_VALIDATION, "validation"), part(_MINI_TEST, "test")),
@@ -150,10 +151,10 @@ def tensors(
     missing: float = 0.05,
     velocity: Velocity = "backward",
 ) -> Tensors:
-    """Agents, map and targets of windows for a scene encoder; `ids` are those of a panel's series.
+    """Tensors of windows for a scene encoder; `ids` are those of a panel's series.
 
-    With the `seed` and the share `missing` of the split, the same observations are lost here.
-    Velocity "forward" is as published, and at the current step tells the next.
+    With the `seed` and the share `missing` of the split, the same observations are missing here.
+    Velocity "forward" is the published one, which reveals the next step.
     """
     _check(seed, missing, None)
     if velocity not in ("backward", "forward"):
@@ -162,7 +163,7 @@ def tensors(
     for place, name in enumerate(ids):
         match = _ID.fullmatch(name)
         if match is None:
-            raise ConfigError(f"{name!r} is no window: write SCENE/TRACK@KEYFRAME")
+            raise ConfigError(f"{name!r} is not a window: write SCENE/TRACK@KEYFRAME")
         row = place, match["track"], int(match["keyframe"]) * PER_KEYFRAME
         by_scene.setdefault(match["scene"], []).append(row)
     chosen = []
@@ -186,7 +187,7 @@ def _agent(scene: Scene, track: str, now: int) -> int:
 def _official(
     labels: LabelRecordings,
 ) -> tuple[Bool[np.ndarray, " windows"], Bool[np.ndarray, " windows"]]:
-    """Which windows are used, in the official training and validation scenes."""
+    """Masks of the usable windows in the official training and validation scenes."""
     train = np.array(labels.index.table.official)[labels.index.scene] == "train"
     used = labels.index.windows.used
     return train & used, ~train & used
@@ -199,7 +200,7 @@ def _label_split(
     limit: int | None,
     note: str,
 ) -> Split:
-    """`validates` says which windows of the official training scenes are set aside."""
+    """Split of the labels; `validates` marks the training windows used for validation."""
     index = labels.index
     train, test = _official(labels)
     parts = train & ~validates, train & validates, test
@@ -247,7 +248,7 @@ def _split(parts: tuple[Part, Part, Part], *notes: str) -> Split:
 
 
 def _thinned(chosen: Bool[np.ndarray, " windows"], limit: int | None) -> np.ndarray:
-    """At most `limit` of the windows that are chosen, spread evenly over them."""
+    """Mask of at most `limit` of the chosen windows, evenly spread."""
     places = np.flatnonzero(chosen)
     if limit is not None and len(places) > limit:
         places = places[np.arange(limit) * len(places) // limit]

@@ -23,9 +23,8 @@ from physsm._errors import ConfigError
 from physsm._values import Layout, Panel
 from physsm.data.scale import channel_moments
 from physsm.data.window import Sizes, Windows
-from physsm.datasets._clip_bias import without_clip_bias
 from physsm.datasets._dataset import Dataset, Part, RawRows, Split
-from physsm.datasets._pendulum_frames import SIDE, render
+from physsm.datasets._pendulum_frames import SIDE, render, without_clip_bias
 from physsm.datasets._pendulum_physics import GYM_STEP, Coefficients, simulate, simulate_gym
 
 __all__ = [
@@ -48,9 +47,9 @@ _PIXELS = tuple(f"p{row}_{column}" for row in range(SIDE) for column in range(SI
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What was simulated, before noise: one state (theta, omega) per row of a panel.
+    """Simulated states before noise: one state (theta, omega) per row of a panel.
 
-    `amplitude` is that of the torque, in N m.
+    `amplitude` is the amplitude of the torque in N m.
     """
 
     states: Float[np.ndarray, "series steps 2"]
@@ -72,7 +71,7 @@ class PendulumPanels:
 
 
 class _Motion(NamedTuple):
-    """Series before they are measured; shapes (series, steps)."""
+    """Simulated series before measurement; shapes (series, steps)."""
 
     times: Float[np.ndarray, "series steps"]
     torque: Float[np.ndarray, "series steps"]
@@ -92,13 +91,13 @@ def frames(
     """The paper's video: 28 x 28 pixels as channels p0_0 to p27_27, control `torque`.
 
     `series` counts training, validation and test. A share `dropped` of `steps` frames, 0.05 s
-    apart, is left out at random, other frames in each series; by default 240 remain. g = 10,
+    apart, is removed at random, different frames in each series; by default 240 remain. g = 10,
     m = 1, b = 0.7; l is uniform in 1 to 2 m, the start within 30 degrees of hanging and 1 rad/s.
     The torque is A*cos(2*pi*0.1*t), A uniform in -5 to 5 N m. "gym" is the paper's integrator;
     "accurate" solves the equations.
 
     Pixels get Gaussian noise of standard deviation `noise`. With `clip`, as in the paper, they are
-    then cut to [0, 1]; that shifts the mean of a black pixel to 0.12, so that a model which fits
+    then clipped to [0, 1]; that shifts the mean of a black pixel to 0.12, so that a model that fits
     the noisy frames perfectly still has a mean absolute error of 0.11 against the clean ones.
 
     Values are float32: the full size takes 0.4 GB, half of what float64 would.
@@ -107,13 +106,13 @@ def frames(
     _require(0 <= dropped < 1, "dropped", dropped, "a share from 0 to below 1")
     _require(0 <= noise < np.inf, "noise", noise, "a number from 0")
     _require(integrator in ("gym", "accurate"), "integrator", integrator, "gym or accurate")
-    kept = max(1, steps - round(dropped * steps))
+    n_frames = max(1, steps - round(dropped * steps))
 
     def move(count: int, rng: np.random.Generator) -> _Motion:
-        return _paper_motion(count, steps, kept, integrator, rng)
+        return _paper_motion(count, steps, n_frames, integrator, rng)
 
     def measure(truth: Truth, rng: np.random.Generator) -> np.ndarray:
-        return _photograph(truth.states[..., 0], noise, clip, rng)
+        return _noisy_frames(truth.states[..., 0], noise, clip, rng)
 
     def exact(truth: Truth) -> np.ndarray:
         return render(truth.states[..., 0]).reshape(*truth.states.shape[:2], -1)
@@ -140,11 +139,11 @@ def states(
     gets Gaussian noise of standard deviation `noise` and is missing with probability `missing`;
     `measure_omega` adds the channel `omega` in rad/s, with the same noise. Pendulums are released
     at rest between half of `start_angle` (rad) and all of it, on either side: with the defaults
-    none goes over the top. Lengths (m) are uniform between the two numbers, so equal numbers make
-    one pendulum for all. `friction` is c in 1/s; g = 10 and m = 1.
+    none goes over the top. Lengths (m) are uniform between the two numbers; equal numbers give
+    all series the same pendulum. `friction` is c in 1/s; g = 10 and m = 1.
 
     The torque is A*cos(2*pi*0.1*t + phase) at the rows, with |A| up to 1.5 N m, and is held from
-    each row to the next: a model that sees the rows sees all that acts.
+    each row to the next, so that the rows contain the whole input.
     """
     _require(rows >= 1, "rows", rows, "at least 1")
     _require(0 < mean_gap < np.inf, "mean_gap", mean_gap, "a number above 0")
@@ -170,7 +169,7 @@ def states(
 
 
 def _split(panels: PendulumPanels, **details: Any) -> Split:
-    """One window per series: two thirds of it are seen (of the paper's 240 rows 160)."""
+    """Split with one window per series; two thirds are context (160 of the paper's 240 rows)."""
     rows = panels.train.times.shape[1]
     sizes = Sizes(rows - rows // 3, rows // 3, rows // 3)
 
@@ -185,7 +184,7 @@ def _split(panels: PendulumPanels, **details: Any) -> Split:
 
 
 def _paper(*, seed: int = 0, **settings: Any) -> Split:
-    """The published video; errors are taken against frames without noise."""
+    """The published video; errors are relative to frames without noise."""
     noise = settings.get("noise", 0.3)
     if not settings.get("clip", True):
         return _video_split(frames(seed=seed, **settings))
@@ -200,7 +199,7 @@ def _paper(*, seed: int = 0, **settings: Any) -> Split:
 
 
 def _strict(*, seed: int = 0, **settings: Any) -> Split:
-    """The same without the cut, which has no floor, and with equations that are solved."""
+    """The same video without clipping, hence without an error floor, and with an exact solver."""
     return _video_split(
         frames(**{"clip": False, "integrator": "accurate", "seed": seed, **settings})
     )
@@ -236,8 +235,10 @@ def _make_panels(
     measure: Callable[[Truth, np.random.Generator], np.ndarray],
     exact: Callable[[Truth], np.ndarray],
 ) -> PendulumPanels:
-    """Move, then measure. Training, validation and test draw from random numbers of their own:
-    a larger training set leaves the test set as it is.
+    """Panels of simulated and measured series.
+
+    Training, validation and test have separate random numbers, so that a larger training set
+    leaves the test set unchanged.
     """
     _require(min(series) >= 1, "series", series, "three numbers of at least 1")
     _require(seed >= 0, "seed", seed, "0 or more")
@@ -269,11 +270,11 @@ def _make_panels(
 def _paper_motion(
     count: int,
     steps: int,
-    kept: int,
+    n_frames: int,
     integrator: Literal["gym", "accurate"],
     rng: np.random.Generator,
 ) -> _Motion:
-    """Series of the paper's set-up at the frames that are kept."""
+    """Motion in the paper's set-up at `n_frames` random frames."""
     pendulums = Coefficients.of_point_mass(
         rng.uniform(1, 2, count), mass=_MASS, gravity=_GRAVITY, damping=0.7
     )
@@ -286,7 +287,9 @@ def _paper_motion(
         moved = simulate_gym(pendulums, start, torque)
     else:
         moved = simulate(pendulums, start, times, functools.partial(_cosine, amplitude))
-    keep = np.sort(rng.permuted(np.tile(np.arange(steps), (count, 1)), axis=1)[:, :kept], axis=1)
+    keep = np.sort(
+        rng.permuted(np.tile(np.arange(steps), (count, 1)), axis=1)[:, :n_frames], axis=1
+    )
     return _Motion(
         np.take_along_axis(times, keep, axis=1),
         np.take_along_axis(torque, keep, axis=1),
@@ -303,7 +306,7 @@ def _released_motion(
     friction: float,
     rng: np.random.Generator,
 ) -> _Motion:
-    """Series of `states`, at irregular times."""
+    """Motion for `states`, at irregular times."""
     pendulums = Coefficients.of_point_mass(
         rng.uniform(*lengths, count), mass=_MASS, gravity=_GRAVITY, damping=friction * _MASS
     )
@@ -316,10 +319,10 @@ def _released_motion(
     return _Motion(times, torque, Truth(moved, pendulums, amplitude))
 
 
-def _photograph(
+def _noisy_frames(
     theta: Float[np.ndarray, "series steps"], noise: float, clip: bool, rng: np.random.Generator
 ) -> Float[np.ndarray, "series steps 784"]:
-    """Noisy frames, one series at a time: only the result is large."""
+    """Noisy frames, rendered one series at a time to save memory."""
     values = np.empty((*theta.shape, SIDE * SIDE), np.float32)
     for i, angles in enumerate(theta):
         values[i] = render(angles).reshape(values[i].shape)

@@ -17,7 +17,7 @@ from physsm.physics.syntax import node_span, read_tree
 
 @dataclass(frozen=True)
 class Bounds:
-    """An interval; None is no bound on that side."""
+    """Interval; None means no bound on that side."""
 
     lower: float | None = None
     upper: float | None = None
@@ -25,20 +25,20 @@ class Bounds:
     def __bool__(self) -> bool:
         return self.lower is not None or self.upper is not None
 
-    def merged(self, other: Bounds) -> Bounds:
-        """The bounds of both; where both have one side, `other`'s."""
-        lower = self.lower if other.lower is None else other.lower
-        upper = self.upper if other.upper is None else other.upper
+    def merged(self, later: Bounds) -> Bounds:
+        """Bounds of both; where both bound one side, the one of `later`."""
+        lower = self.lower if later.lower is None else later.lower
+        upper = self.upper if later.upper is None else later.upper
         return Bounds(lower, upper)
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Both ends as numbers, infinite where there is no bound."""
+        """Lower and upper end as numbers, infinite where there is no bound."""
         lower = -math.inf if self.lower is None else self.lower
         return lower, math.inf if self.upper is None else self.upper
 
     def describe(self, name: str) -> str:
-        """The interval as it would be written, such as `0 <= beta <= 1`; empty if unbounded."""
+        """Interval in the physics language, such as `0 <= beta <= 1`; empty if unbounded."""
         if self.lower is not None and self.upper is not None:
             return f"{self.lower:g} <= {name} <= {self.upper:g}"
         if self.lower is not None:
@@ -47,12 +47,12 @@ class Bounds:
 
 
 def limits(bounds: Sequence[Bounds]) -> tuple[list[float], list[float]]:
-    """Lower and upper ends of several."""
+    """Lower and upper ends of several intervals."""
     return [one.ends[0] for one in bounds], [one.ends[1] for one in bounds]
 
 
 def unknown_name(place: Statement, text: str) -> str:
-    """Return `text` if it names an unknown."""
+    """Name of an unknown; anything else is an error at `place`."""
     if text == "?":
         place.fail(
             "an anonymous ? cannot be declared or bounded",
@@ -64,7 +64,10 @@ def unknown_name(place: Statement, text: str) -> str:
 
 
 def read_bounds(part: Statement, scope: Scope, of_states: bool) -> tuple[str, Bounds, Span]:
-    """Read `?a >= 0`, `0 <= ?a` or `0 <= ?a <= 1`; `<` and `<=` mean the same."""
+    """Name, bounds and position of `?a >= 0`, `0 <= ?a` or `0 <= ?a <= 1`.
+
+    `<` and `<=` mean the same.
+    """
     expected = "state x >= 0 or state 0 <= x <= 1" if of_states else "?a >= 0 or 0 <= ?a <= 1"
     if re.search(r"[<>]\s*[<>]|==|=[<>]|'|(?<![\w?])_|\w\?|\?[?\d_]", part.text):
         part.fail("this comparison cannot be read", expected=expected)
@@ -79,7 +82,9 @@ def read_bounds(part: Statement, scope: Scope, of_states: bool) -> tuple[str, Bo
     rising = [isinstance(operator, ast.Lt | ast.LtE) for operator in tree.ops]
     subjects = [i for i, side in enumerate(sides) if _is_subject(side, scope, of_states)]
     if len(subjects) != 1 or len(sides) > 3 or (len(sides) == 3 and subjects != [1]):
-        part.fail("this is not a bound", expected=expected, hint=_misread(sides, scope, of_states))
+        part.fail(
+            "this is not a bound", expected=expected, hint=_likely_intent(sides, scope, of_states)
+        )
     if len(rising) == 2 and rising[0] != rising[1]:
         part.fail("the two comparisons point in different directions", expected=expected)
     subject = subjects[0]
@@ -96,8 +101,8 @@ def read_bounds(part: Statement, scope: Scope, of_states: bool) -> tuple[str, Bo
     return name, Bounds(**limits), span
 
 
-def _misread(sides: list[ast.expr], scope: Scope, of_states: bool) -> str | None:
-    """What a name that is no unknown may have been meant to be."""
+def _likely_intent(sides: list[ast.expr], scope: Scope, of_states: bool) -> str | None:
+    """Hint for a bound on a name that is not an unknown."""
     for side in sides:
         if isinstance(side, ast.Name) and not of_states:
             if side.id in scope.states:

@@ -1,4 +1,4 @@
-"""Programs on JAX arrays, and matrices made of them."""
+"""Evaluation of programs on JAX arrays, and of matrices whose entries are programs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from physsm.physics.structure import Structure
 
 @partial(jax.jit, static_argnums=0)
 def evaluate(program: Program, inputs: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
-    """The values of a program at one point; `vmap` for many."""
+    """Values of a program at one point; `vmap` for many."""
     if not program.outputs:
         return jnp.zeros(0, inputs.dtype)
-    # Split at once: the gradient of so many single indices would be as many whole arrays.
+    # One split: the gradient of each single index would be a whole array.
     scalars = [part.reshape(()) for part in lax.split(inputs, (1,) * inputs.shape[0])]
     values = run_program(program, scalars, jnp)
     return jnp.stack([jnp.asarray(value, inputs.dtype) for value in values])
@@ -30,7 +30,7 @@ def evaluate(program: Program, inputs: Float[Array, " inputs"]) -> Float[Array, 
 
 @dataclass(frozen=True)
 class CompiledMatrices:
-    """A and B as a program for the entries that are not zero, and where these go in [A B]."""
+    """A and B as a program for their nonzero entries; `places` are their flat indices in [A B]."""
 
     program: Program
     places: tuple[int, ...]
@@ -42,7 +42,7 @@ class CompiledMatrices:
     ) -> tuple[Float[Array, "d d"], Float[Array, "d m"]]:
         """A and B at one point."""
         flat = jnp.zeros(self.rows * self.columns, inputs.dtype)
-        # Sorted and unique places: then the gradient of this scatter is a plain gather.
+        # With sorted and unique indices the gradient of this scatter is a plain gather.
         flat = flat.at[np.asarray(self.places, int)].set(
             evaluate(self.program, inputs), unique_indices=True, indices_are_sorted=True
         )
@@ -51,7 +51,7 @@ class CompiledMatrices:
 
 
 def compile_drift(structure: Structure, symbols: Sequence[sp.Symbol]) -> Program:
-    """Compile the written right-hand sides, without the lifted rows: these may have edges."""
+    """Program of the written right-hand sides, without the lifted rows, which may have kinks."""
     sides: list[list[sp.Expr]] = [[] for _ in structure.states]
     columns = ((structure.A, structure.extended), (structure.B, structure.physics.controls))
     for entries, names in columns:
@@ -65,7 +65,7 @@ def compile_drift(structure: Structure, symbols: Sequence[sp.Symbol]) -> Program
 def compile_matrices(
     structure: Structure, symbols: Sequence[sp.Symbol], known_only: bool
 ) -> CompiledMatrices:
-    """Compile the matrices of a structure as functions of `symbols`."""
+    """Matrices of a structure, compiled as functions of `symbols`."""
     rows = len(structure.names)
     columns = rows + len(structure.controls)
     values: dict[int, sp.Expr] = {}

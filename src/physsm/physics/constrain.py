@@ -19,7 +19,7 @@ def to_bounded(raw: Float[Array, " k"], bounds: Sequence[Bounds]) -> Float[Array
     lower, upper, has_lower, has_upper = _limits(bounds, raw.dtype)
     above = lower + jax.nn.softplus(raw)
     below = upper - jax.nn.softplus(raw)
-    # A mean of both ends does not overflow; clipping keeps rounding inside the interval.
+    # A weighted mean of both ends does not overflow; clipping keeps rounding errors inside.
     mean = lower * jax.nn.sigmoid(-raw) + upper * jax.nn.sigmoid(raw)
     between = jnp.clip(mean, lower, upper)
     one_sided = jnp.where(has_lower, above, jnp.where(has_upper, below, raw))
@@ -27,15 +27,15 @@ def to_bounded(raw: Float[Array, " k"], bounds: Sequence[Bounds]) -> Float[Array
 
 
 def from_bounded(value: Float[Array, " k"], bounds: Sequence[Bounds]) -> Float[Array, " k"]:
-    """The inverse of `to_bounded`.
+    """Inverse of `to_bounded`.
 
-    A value exactly on a bound or beyond has no inverse; it is taken as one a little inside (3e-7
-    from a single bound, or that share of the interval), from where gradients can still move it.
+    A value on a bound or beyond has no inverse. It is replaced by one slightly inside (3e-7 from a
+    single bound, or that share of the interval), where gradients do not vanish.
     """
     lower, upper, has_lower, has_upper = _limits(bounds, value.dtype)
     distance = jnp.where(has_lower, value - lower, upper - value)
-    inside = jnp.where(distance > 0, distance, 1)
-    one_sided = jnp.where(distance > 0, _inverse_softplus(inside), -_EDGE)
+    positive = jnp.where(distance > 0, distance, 1)
+    one_sided = jnp.where(distance > 0, _inverse_softplus(positive), -_EDGE)
     width = upper / 2 - lower / 2  # halves, so that the widest interval does not overflow
     share = (value / 2 - lower / 2) / np.where(width > 0, width, np.ones_like(width))
     inner = jnp.where((share > 0) & (share < 1), share, 0.5)
@@ -50,8 +50,10 @@ def _inverse_softplus(positive: Array) -> Array:
 
 
 def _limits(bounds: Sequence[Bounds], dtype: jnp.dtype) -> tuple[np.ndarray, ...]:
-    """Lower and upper limits and whether each exists. A missing one gets a harmless number, so
-    that the branch which `where` does not take stays finite and so does its gradient.
+    """Lower and upper limits, and whether each exists.
+
+    A missing limit becomes a finite number, so that the branch that `where` does not take, and its
+    gradient, stay finite.
     """
     has_lower = np.array([b.lower is not None for b in bounds], bool)
     has_upper = np.array([b.upper is not None for b in bounds], bool)
@@ -64,7 +66,7 @@ def _limits(bounds: Sequence[Bounds], dtype: jnp.dtype) -> tuple[np.ndarray, ...
 
 
 def _rounded(limits: Sequence[float | None], dtype: jnp.dtype, upwards: bool) -> np.ndarray:
-    """Limits in the arrays' precision, rounded into the interval and to finite numbers."""
+    """Limits in the arrays' precision, finite and rounded towards the inside of the interval."""
     exact = np.array([0.0 if limit is None else limit for limit in limits])
     largest = float(jnp.finfo(dtype).max)
     rounded = np.clip(exact, -largest, largest).astype(dtype)

@@ -1,4 +1,4 @@
-"""A structure for people and machines: terminal tables, LaTeX, JSON."""
+"""Descriptions of a structure: terminal tables, LaTeX, JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Cell = Callable[[Entry], str]
 
 
 def describe(structure: Structure) -> dict[str, Any]:
-    """Everything about the lifted system as plain data, ready for JSON."""
+    """Lifted system as plain values, ready for JSON."""
     physics = structure.physics
     return {
         "summary": physics.summary,
@@ -55,7 +55,7 @@ def describe(structure: Structure) -> dict[str, Any]:
 
 
 def lifted_equations(structure: Structure) -> list[str]:
-    """One equation per extended state, with its columns written last."""
+    """Equation of each extended state as text; the column is the last factor of each term."""
     labels = _labels(structure)
     equations = []
     for i, name in enumerate(structure.names):
@@ -70,7 +70,7 @@ def lifted_equations(structure: Structure) -> list[str]:
 
 
 def learned_equations(structure: Structure, values: Mapping[str, float]) -> list[str]:
-    """The equations of the written states with numbers, to three digits, for the unknowns."""
+    """Equations of the written states, with the values of the unknowns to three digits."""
     numbers = {
         symbol: sp.Rational(f"{values[unknown.name]:.3g}")
         for symbol, unknown in zip(structure.symbols, structure.unknowns, strict=True)
@@ -88,7 +88,7 @@ def learned_equations(structure: Structure, values: Mapping[str, float]) -> list
 
 
 def latex(structure: Structure) -> str:
-    """The lifted system as a LaTeX formula (a matrix equation); a star marks the unknowns."""
+    """Lifted system as a LaTeX formula (a matrix equation); a star marks the unknowns."""
     stars = {
         symbol: r"\star" if unknown.anonymous else f"{to_latex(sp.Symbol(unknown.name))}^{{\\star}}"
         for symbol, unknown in zip(structure.symbols, structure.unknowns, strict=True)
@@ -107,7 +107,7 @@ def latex(structure: Structure) -> str:
 
 
 def render(structure: Structure, title: str) -> RenderableType:
-    """The lifted system for a terminal."""
+    """Lifted system as tables for a terminal."""
     parts: list[RenderableType] = [Text(title, style=HEADING)]
     if structure.physics.summary:
         parts.append(Text(structure.physics.summary))
@@ -199,7 +199,7 @@ def _equation_grid(structure: Structure) -> Table:
 
 
 class _MatrixTable:
-    """A matrix with its entries or, where the terminal is too narrow, with a mark for each."""
+    """Matrix of entries or, where the terminal is too narrow, of one mark for each entry."""
 
     def __init__(self, structure: Structure, matrix: str):
         self.has_legend = matrix == "A"
@@ -246,7 +246,9 @@ def _style(entry: Entry | None) -> str:
 
 
 def _legend(known: str) -> Text:
-    return Text.assemble((known, KNOWN), "  ", ("? learned", UNKNOWN), "  ", ("0 never", ZERO))
+    return Text.assemble(
+        (known, KNOWN), "  ", ("? learned", UNKNOWN), "  ", ("0 always zero", ZERO)
+    )
 
 
 def _unknown_table(structure: Structure) -> Table:
@@ -282,9 +284,9 @@ def _declared(structure: Structure) -> Text | None:
 def _guarantees(structure: Structure) -> list[RenderableType]:
     lines = []
     for text in structure.invariant_texts:
-        lines.append(Text(f"{text} is conserved, whatever the unknowns are"))
+        lines.append(Text(f"{text} is conserved for all values of the unknowns"))
     if structure.is_unique:
-        disjoint = "can be told apart" if structure.overlaps else "do not overlap"
+        disjoint = "are identifiable" if structure.overlaps else "do not overlap"
         lines.append(Text(f"known and unknown parts {disjoint} (Proposition 1)"))
     lines += [Text(f"warning: {message}", style="bold red") for message in structure.warnings]
     lines += [Text(f"note: {message}", style=ZERO) for message in structure.notes]

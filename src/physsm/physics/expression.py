@@ -1,8 +1,8 @@
 """Expressions of the physics language, read through Python's `ast` against a whitelist.
 
-Nothing is ever evaluated: a tree of allowed nodes is rebuilt as SymPy objects, one node at a time.
-The result is a sum of products. Unlike SymPy's own products, these keep the written order of their
-factors, because the last one decides which column of the matrix a term belongs to.
+No text is ever executed: a tree of allowed nodes is rebuilt as SymPy objects, node by node. The
+result is a sum of products. Unlike SymPy's own products, these keep the written order of their
+factors, because the last factor decides the column of the matrix to which a term belongs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_FACTORS = 200
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor of a product. `entry_only`: written in [brackets], so never a column."""
+    """Factor of a product. `entry_only`: written in [brackets], so never a column."""
 
     value: sp.Expr
     span: Span
@@ -36,7 +36,7 @@ Product = tuple[Factor, ...]
 
 
 def read_products(statement: Statement, scope: Scope) -> list[Product]:
-    """Read a right-hand side as a sum of products with the written order of factors."""
+    """Right-hand side as a sum of products, with the factors in written order."""
     reader = _ProductReader(statement, scope)
     try:
         return reader.products(reader.tree())
@@ -71,7 +71,7 @@ class _ProductReader(ScalarReader):
                 return self.spread(node, self.scalar(node))
 
     def sum(self, node: ast.BinOp) -> list[Product]:
-        """Flatten a chain of + and - without recursion: such chains may be hundreds long."""
+        """Products of a chain of + and -, without recursion: chains may have hundreds of terms."""
         terms: list[tuple[ast.expr, bool]] = []
         rest: ast.expr = node
         while isinstance(rest, ast.BinOp) and isinstance(rest.op, ast.Add | ast.Sub):
@@ -115,7 +115,7 @@ class _ProductReader(ScalarReader):
         return self.quotient(node, self.scalar(node))
 
     def reciprocal(self, node: ast.expr) -> list[Product]:
-        """1/node."""
+        """Products of 1/node."""
         self.refuse_unknown(
             node,
             f"the divisor {self.written(node)}",
@@ -127,7 +127,7 @@ class _ProductReader(ScalarReader):
         return self.quotient(node, 1 / divisor)
 
     def quotient(self, node: ast.expr, value: sp.Expr) -> list[Product]:
-        """One over something stays whole, because it is one column; all else is spread out."""
+        """Products of a quotient: 1/x stays one factor, because it is one column; others expand."""
         coefficient, rest = value.as_coeff_Mul()
         if rest != 1 and sp.fraction(rest)[0] == 1:
             return [self.factors(node, coefficient, [rest])]
@@ -143,7 +143,7 @@ class _ProductReader(ScalarReader):
         return [(Factor(self.scalar(inner), self.span(node), True),)]
 
     def group(self, node: ast.Call, arguments: list[ast.expr]) -> list[Product]:
-        """?(a, b): each argument gets an unknown of its own."""
+        """Products of ?(a, b), in which each argument gets its own unknown."""
         if not arguments or node.keywords:
             self.fail(node, "?( ) holds nothing", expected="terms, such as ?(x, y)")
         products: list[Product] = []
@@ -159,7 +159,7 @@ class _ProductReader(ScalarReader):
         return products
 
     def spread(self, node: ast.expr, value: sp.Expr) -> list[Product]:
-        """A SymPy value as products: SymPy may have simplified a function to a sum or a product."""
+        """Products of a SymPy value: SymPy may have simplified a function to a sum or a product."""
         products: list[Product] = []
         for term in sp.Add.make_args(value):
             coefficient, rest = term.as_coeff_Mul()
@@ -176,14 +176,14 @@ class _ProductReader(ScalarReader):
 
 
 def _is_bracketed(node: ast.expr) -> bool:
-    """Whether a node is [x] or a power of it."""
+    """Whether a node is [x] or a power of [x]."""
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
         node = node.left
     return isinstance(node, ast.List)
 
 
 def _repeated(values: Iterable[sp.Expr]) -> list[sp.Expr]:
-    """Whole powers as repeated factors, so that x**3 has the column x and the entry x**2."""
+    """Integer powers as repeated factors, so that x**3 has the column x and the entry x**2."""
     result: list[sp.Expr] = []
     for value in values:
         base, exponent = value.as_base_exp()

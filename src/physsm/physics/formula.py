@@ -14,7 +14,7 @@ _MAX_PLAIN_DIGITS = 4
 
 
 def decimal(number: sp.Rational) -> str:
-    """A rational as an integer, a decimal or, for one like 1/3, a fraction."""
+    """Rational number as an integer, a decimal or, like 1/3, a fraction."""
     if number.q == 1:
         return str(number.p)
     rest = number.q
@@ -62,7 +62,7 @@ def _latex_decimal(number: sp.Rational) -> str:
 
 class _LatexPrinter(LatexPrinter):
     def _print_Symbol(self, expr: sp.Symbol, style: str = "plain") -> str:
-        """One letter and Greek names in italics, words upright; digits and what follows _ below."""
+        """Symbol: letters and Greek names in italics, words upright, suffixes as indices."""
         base, *lower = expr.name.split("_")
         digits = base[len(base.rstrip("0123456789")) :]
         base = base.removesuffix(digits)
@@ -93,17 +93,17 @@ _LATEX = _LatexPrinter()
 
 
 def to_text(expression: sp.Expr) -> str:
-    """The expression in the syntax of the physics language."""
+    """Expression in the syntax of the physics language."""
     return _TEXT.doprint(expression)
 
 
 def to_latex(expression: sp.Expr) -> str:
-    """The expression for a LaTeX formula."""
+    """Expression for a LaTeX formula."""
     return _LATEX.doprint(expression)
 
 
 def product_text(factor: sp.Expr, unknown: str) -> str:
-    """`factor*unknown` as one would write it, such as `-I*?beta` or `(x + y)*?`."""
+    """Product of a factor and an unknown as text, such as `-I*?beta` or `(x + y)*?`."""
     if factor == 1:
         return unknown
     if factor == -1:
@@ -113,7 +113,7 @@ def product_text(factor: sp.Expr, unknown: str) -> str:
 
 
 def product_latex(factor: sp.Expr, unknown: str) -> str:
-    """`product_text` for LaTeX."""
+    """Product of a factor and an unknown for LaTeX."""
     if factor == 1:
         return unknown
     if factor == -1:

@@ -1,9 +1,9 @@
-"""Linear systems whose coefficients are functions: what holds at almost every point.
+"""Generic rank of linear systems whose coefficients are functions: true at almost every point.
 
 Functions are evaluated at pseudo-random points of a finite field, where arithmetic is exact: a
-number like 1e-23 counts as much as 1, nothing overflows, and no function has an edge. What holds
-there holds generically, but for a chance of about one in 10⁸ (Schwartz and Zippel). sin, cos and
-tan of one argument keep their relations; other functions count as independent of each other.
+number like 1e-23 counts as much as 1, nothing overflows, and every function is defined. A result
+there holds generically, with an error probability of about one in 10⁸ (Schwartz and Zippel). sin,
+cos and tan of one argument keep their relations; other functions count as independent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PRIME = 2**31 - 1  # products of two residues fit into 64 bits
 class GenericPoint:
     """Values of symbols and functions in the finite field, the same for the same `seed`.
 
-    `values` fixes some symbols. A function has the same value at two points if its arguments have.
+    `values` fixes some symbols. A function has the same value at two points if its arguments do.
     """
 
     def __init__(self, seed: int, values: Mapping[sp.Symbol, int]):
@@ -28,7 +28,7 @@ class GenericPoint:
         self.values: dict[sp.Expr, int] = {**values}
 
     def value(self, expression: sp.Expr) -> int:
-        """The residue of an expression."""
+        """Residue of an expression."""
         if expression not in self.values:
             self.values[expression] = self._computed(expression) % PRIME
         return self.values[expression]
@@ -54,7 +54,7 @@ class GenericPoint:
         return random_residue(str(expression), *self._symbol_values(expression))
 
     def _circle(self, function: sp.Expr) -> int:
-        """A rational point of the unit circle: sin = 2t/(1 + t²), cos = (1 - t²)/(1 + t²)."""
+        """Rational point of the unit circle: sin = 2t/(1 + t²), cos = (1 - t²)/(1 + t²)."""
         argument = function.args[0]
         t = random_residue("circle", str(argument), *self._symbol_values(argument))
         sine, cosine, scale = 2 * t, 1 - t * t, 1 + t * t
@@ -68,10 +68,10 @@ class GenericPoint:
 
 
 def determined_columns(matrix: np.ndarray) -> np.ndarray:
-    """Which unknowns a linear system over the field determines, given its matrix of residues.
+    """Mask of the unknowns that a linear system over the field determines, by its matrix.
 
-    An unknown is determined if its column has a pivot and its row of the reduced matrix has no
-    entry in a column without one.
+    An unknown is determined if its column has a pivot, and the pivot's row of the reduced matrix
+    has no entry in a column without a pivot.
     """
     reduced = matrix.copy() % PRIME
     n_rows, n_columns = reduced.shape
@@ -86,8 +86,10 @@ def determined_columns(matrix: np.ndarray) -> np.ndarray:
         reduced[top] = reduced[top] * _inverse(int(reduced[top, column])) % PRIME
         factors = reduced[:, column].copy()
         factors[top] = 0
-        others = np.flatnonzero(factors)
-        reduced[others] = (reduced[others] - factors[others, None] * reduced[top] % PRIME) % PRIME
+        nonzero = np.flatnonzero(factors)
+        reduced[nonzero] = (
+            reduced[nonzero] - factors[nonzero, None] * reduced[top] % PRIME
+        ) % PRIME
         pivots.append(column)
     free = np.setdiff1d(np.arange(n_columns), pivots)
     determined = np.zeros(n_columns, bool)
@@ -97,7 +99,7 @@ def determined_columns(matrix: np.ndarray) -> np.ndarray:
 
 
 def random_residue(*key: object) -> int:
-    """A pseudo-random residue for a key, the same in every process."""
+    """Pseudo-random residue of a key, the same in every process."""
     digest = hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
     return 1 + int.from_bytes(digest, "big") % (PRIME - 1)
 

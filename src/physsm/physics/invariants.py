@@ -1,10 +1,10 @@
 """Linear conserved quantities: weights w with w·(A z_ext + B u) = 0 for all states, controls and
 unknowns.
 
-The bilinear step keeps such a quantity exactly, whatever the unknowns are, because w·A = 0 and
-w·B = 0 make both sides of (I - dt/2 A) z' = (I + dt/2 A) z + dt B u agree along w. It does not keep
-a quantity that only the equations conserve: where one product is written as x*y here and as -y*x
-there, the two terms cancel in the sum but stand in different columns.
+The bilinear step conserves such a quantity exactly for all values of the unknowns, because w·A = 0
+and w·B = 0 make both sides of (I - dt/2 A) z' = (I + dt/2 A) z + dt B u agree along w. It does not
+conserve a quantity that only the equations conserve: if one equation has x*y and another -y*x, the
+two terms cancel in the sum but are in different columns.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ MAX_EXPANDED_TERMS = 100
 _MAX_WHOLE_WEIGHT = 10**6
 _MAX_COMBINED = 12
 
-# A condition on the weights: the coefficients, by row, of one function that must cancel.
+# Condition on the weights: key of the function that must cancel, row, coefficient in that row.
 Condition = tuple[object, int, sp.Rational]
 Vector = tuple[Fraction, ...]
 
 
 def matrix_invariants(extended: Sequence[sp.Expr], A: Entries, B: Entries) -> np.ndarray:
-    """What the matrices conserve: weights over the extended state, a row each, without the state 1.
+    """Weights over the extended state, without the state 1, of quantities that A and B conserve.
 
-    Functions that only an identity relates (sin² + cos² = 1) count as independent, so a quantity
-    that rests on one is not found; none that is found is wrong.
+    Functions related only by an identity (sin² + cos² = 1) count as independent. A quantity that
+    depends on such an identity is therefore missed; every reported quantity is conserved.
     """
 
     def conditions() -> Iterator[Condition]:
@@ -55,7 +55,7 @@ def equation_invariants(
     A: Entries,
     B: Entries,
 ) -> np.ndarray:
-    """What the written equations conserve: weights as above, zero for lifted states."""
+    """Weights of quantities that the written equations conserve, zero for lifted states."""
 
     def conditions() -> Iterator[Condition]:
         for entries, columns in ((A, extended), (B, controls)):
@@ -75,24 +75,24 @@ def lost_invariants(
     A: Entries,
     B: Entries,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What the equations conserve, and of that what the matrices do not."""
+    """Weights that the equations conserve, and those of them that the matrices do not."""
     by_equations = equation_invariants(n_states, extended, controls, A, B)
     written = {place: entry for place, entry in A.items() if place[0] < n_states}
     inputs = {place: entry for place, entry in B.items() if place[0] < n_states}
     by_matrices = matrix_invariants(extended[:n_states], written, inputs)
     if len(by_matrices) == len(by_equations):
         return by_equations, by_equations[:0]
-    kept = [_exact(weights) for weights in by_matrices]
+    conserved = [_exact(weights) for weights in by_matrices]
     lost = [
         weights
         for weights in by_equations
-        if _rank([*kept, _exact(weights[:n_states])]) > len(kept)
+        if _rank([*conserved, _exact(weights[:n_states])]) > len(conserved)
     ]
     return by_equations, np.array(lost)
 
 
 def orthogonal_directions(weights: np.ndarray) -> list[Vector]:
-    """A basis of the directions along which none of the weighted sums changes."""
+    """Basis of the directions along which no weighted sum changes."""
     rows = [
         {j: QQ(number.numerator, number.denominator) for j, number in enumerate(row) if number}
         for row in map(_exact, weights)
@@ -105,20 +105,20 @@ def _exact(weights: np.ndarray) -> Vector:
 
 
 def monomials(value: sp.Expr) -> dict[sp.Expr, sp.Rational]:
-    """The value as a sum of rational coefficients times products."""
+    """Rational coefficient of each product in the expanded value."""
     if not _is_expanded(value) and _expanded_size(value) <= MAX_EXPANDED_TERMS:
         value = sp.expand(value)
     result: dict[sp.Expr, sp.Rational] = {}
     for term in sp.Add.make_args(value):
         coefficient, product = term.as_coeff_Mul()
         total = result.get(product, sp.S.Zero) + coefficient
-        assert isinstance(total, sp.Rational)  # all numbers of a physics text are
+        assert isinstance(total, sp.Rational)  # as are all numbers of a physics text
         result[product] = total
     return result
 
 
 def _is_expanded(value: sp.Expr) -> bool:
-    """Whether a value is a sum of products of things that are no sums."""
+    """Whether a value is a sum of products without sums as factors."""
     return not any(
         isinstance(factor.as_base_exp()[0], sp.Add)
         for term in sp.Add.make_args(value)
@@ -127,7 +127,7 @@ def _is_expanded(value: sp.Expr) -> bool:
 
 
 def _expanded_size(value: sp.Expr) -> int:
-    """How many terms multiplying out would give, counted up to one more than the limit."""
+    """Number of terms after expansion, counted up to one more than the limit."""
     sizes = [_expanded_size(part) for part in value.args]  # type: ignore[arg-type]
     if value.is_Add:
         size = sum(sizes)
@@ -165,7 +165,7 @@ def _null_space(equations: list[dict[int, object]], size: int) -> list[Vector]:
 
 
 def _natural_basis(basis: list[Vector]) -> list[list[float]]:
-    """Of many combinations, those that a person would name: S + I + R rather than S - E + P."""
+    """Basis of the simplest combinations: S + I + R rather than S - E + P."""
     if len(basis) > _MAX_COMBINED:
         return [_normalised(vector) for vector in basis]
     candidates = list(basis)
@@ -173,7 +173,7 @@ def _natural_basis(basis: list[Vector]) -> list[list[float]]:
         candidates.append(tuple(a + b for a, b in zip(one, two, strict=True)))
         candidates.append(tuple(a - b for a, b in zip(one, two, strict=True)))
     chosen: list[Vector] = []
-    for vector in sorted(candidates, key=lambda vector: _strangeness(_normalised(vector))):
+    for vector in sorted(candidates, key=lambda vector: _complexity(_normalised(vector))):
         if len(chosen) < len(basis) and _rank([*chosen, vector]) > len(chosen):
             chosen.append(vector)
     chosen.sort(key=lambda vector: [weight == 0 for weight in vector])
@@ -185,12 +185,12 @@ def _rank(vectors: list[Vector]) -> int:
     return DomainMatrix(rows, (len(rows), len(rows[0])), QQ).rank()
 
 
-def _strangeness(vector: list[float]) -> tuple[bool, float, int]:
+def _complexity(vector: list[float]) -> tuple[bool, float, int]:
     return min(vector) < 0, max(map(abs, vector)), sum(weight != 0 for weight in vector)
 
 
 def _normalised(vector: Vector) -> list[float]:
-    """Small whole numbers if there are such, else a first weight of one."""
+    """Vector scaled to small whole numbers if possible, else to a first weight of one."""
     scale = lcm(*(number.denominator for number in vector))
     whole = [int(number * scale) for number in vector]
     divisor = gcd(*whole) or 1

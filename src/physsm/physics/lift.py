@@ -1,13 +1,13 @@
-"""Equations → a system that is linear in the extended state.
+"""Lifting of equations to a system that is linear in the extended state.
 
 Column rule: a term is a product in written order. Its last factor that can be a column (a state, a
-function of states, a control) is the column, and the others are the entry; a term without such a
-factor has the column 1. Factors in [brackets], numbers, constants and unknowns are never columns.
+function of states, a control) is the column, and the other factors are the entry; a term without
+such a factor has the column 1. Factors in [brackets], numbers, constants and unknowns are never
+columns.
 
-Lifting: a function that became a column becomes a state. Its row follows by the chain rule from
-the rows of the states it depends on, so it never needs a column that is not there already: sin and
-cos of one argument rotate into each other, exp grows by its own rate, any other f has
-df/dz times the rows of z.
+Lifting: a function in a column becomes a state. Its row follows by the chain rule from the rows of
+the states it depends on, so it never needs a new column: sin and cos of one argument rotate into
+each other, exp has its rate on the diagonal, any other f has df/dz times the rows of z.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Row = dict[sp.Expr, Entry]
 
 
 def lift(physics: Physics) -> Structure:
-    """Lift parsed equations: find the columns, add the lifted states, sort all into matrices."""
+    """Structure of parsed equations: columns, lifted states, matrices."""
     controls = frozenset(physics.controls)
     rows: dict[sp.Expr, Row] = {}
     for equation in physics.equations:
@@ -44,7 +44,7 @@ def lift(physics: Physics) -> Structure:
     written_rows = dict(rows)
     _check_terms(physics, functions, written_rows)
     for function in functions:
-        if function not in rows:  # a cosine may have come with its sine
+        if function not in rows:  # a cosine is added with its sine
             rows |= _lifted_rows(function, written_rows)
     if sp.S.One in columns:
         rows[sp.S.One] = {}
@@ -112,15 +112,15 @@ def _summed(terms: dict[sp.Expr, list[Entry]]) -> Row:
 
 
 def _column(physics: Physics, product: Product, controls: frozenset[sp.Symbol]) -> int | None:
-    """Which factor is the column; None for the column 1."""
+    """Index of the factor that is the column; None for the column 1."""
     for index in reversed(range(len(product))):
         factor = product[index]
         value = factor.value
         if factor.entry_only or value.is_number or is_unknown(value):
             continue
-        inside = value.free_symbols & controls
-        if inside and value not in controls:
-            names = ", ".join(sorted(str(symbol) for symbol in inside))
+        inputs = value.free_symbols & controls
+        if inputs and value not in controls:
+            names = ", ".join(sorted(str(symbol) for symbol in inputs))
             text = to_text(value)
             physics.source.fail(
                 f"{text} would become a state, and its row would need the time derivative of the "
@@ -156,7 +156,7 @@ def _label(symbol: sp.Expr) -> str:
 
 
 def _lifted_rows(function: sp.Expr, rows: dict[sp.Expr, Row]) -> dict[sp.Expr, Row]:
-    """The row of a lifted function; of both, for the pair of sin and cos."""
+    """Row of a lifted function; rows of both for the pair of sin and cos."""
     if isinstance(function, sp.sin | sp.cos):
         rate = _rate(function.args[0], rows)  # type: ignore[arg-type]
         sine, cosine = sp.sin(function.args[0]), sp.cos(function.args[0])
@@ -172,7 +172,7 @@ def _lifted_rows(function: sp.Expr, rows: dict[sp.Expr, Row]) -> dict[sp.Expr, R
 
 
 def _rate(argument: sp.Expr, rows: dict[sp.Expr, Row]) -> Entry:
-    """The time derivative of a function of states, as one number that is linear in the unknowns."""
+    """Time derivative of a function of states, as one entry that is linear in the unknowns."""
     terms = []
     for state in _states_in(argument, rows):
         slope = argument.diff(state)
@@ -215,7 +215,7 @@ def _place_unknowns(
             for symbol, factor in entry.factors.items():
                 place = Place(matrix, names[i], columns[matrix][j], to_text(factor))
                 places[symbol].append(place)
-    taken: dict[str, int] = {}
+    uses: dict[str, int] = {}
     unknowns = []
     for declared in physics.unknowns:
         if not places[declared.symbol]:
@@ -225,9 +225,9 @@ def _place_unknowns(
         first = places[declared.symbol][0]
         anonymous = is_anonymous(declared.symbol)
         name = f"{first.row}:{first.column}" if anonymous else declared.symbol.name[1:]
-        taken[name] = taken.get(name, 0) + 1
-        if taken[name] > 1:
-            name = f"{name}#{taken[name]}"
+        uses[name] = uses.get(name, 0) + 1
+        if uses[name] > 1:
+            name = f"{name}#{uses[name]}"
         unknowns.append(
             Unknown(name, declared.kind, declared.bounds, anonymous, tuple(places[declared.symbol]))
         )

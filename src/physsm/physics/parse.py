@@ -1,4 +1,4 @@
-"""Physics text → declarations and equations, with the place of each for later messages."""
+"""Parser of physics text: declarations and equations, with their positions for messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_STATES = 200
 
 @dataclass(frozen=True)
 class DeclaredUnknown:
-    """A `?` of the text: its symbol, what was declared of it, and its first place."""
+    """Unknown of the text: its symbol, declared kind and bounds, and first position."""
 
     symbol: sp.Symbol
     span: Span
@@ -34,7 +34,7 @@ class DeclaredUnknown:
 
 @dataclass(frozen=True)
 class Equation:
-    """One state's right-hand side as a sum of products."""
+    """Equation of one state: its right-hand side as a sum of products."""
 
     state: sp.Symbol
     products: tuple[Product, ...]
@@ -43,7 +43,7 @@ class Equation:
 
 @dataclass(frozen=True)
 class Physics:
-    """A parsed text. `summary` is the comment on its first line."""
+    """Parsed physics text. `summary` is the comment on its first line."""
 
     source: Source
     summary: str
@@ -57,7 +57,7 @@ class Physics:
 
 
 def parse(source: Source) -> Physics:
-    """Read a physics text. Statements may stand in any order, constants before their use."""
+    """Parsed physics text. Statements may be in any order; constants must precede their use."""
     source = replace(source, text=source.text.replace("\r\n", "\n").replace("\r", "\n"))
     return _Parser(source).parse()
 
@@ -87,7 +87,7 @@ class _Parser:
             for state, text, span in self.right_sides
         )
         self.check_unknown_names()
-        for check in self.postponed:  # what needs all names and unknowns to be known
+        for check in self.postponed:  # checks that need all names and unknowns
             check()
         if not equations:
             raise PhysicsError(
@@ -143,7 +143,7 @@ class _Parser:
     def read_constant(self, rest: Statement) -> None:
         for part in rest.split():
             name, value = _assignment(part, "constant g = 9.81")
-            # Read at once, so that a constant can only use those above it.
+            # Read immediately, so that a constant can only use constants above it.
             number = read_number(value, Scope(constants=self.scope.constants))
             self.scope.constants[self.new_name(name)] = number
 
@@ -192,9 +192,9 @@ class _Parser:
         match = re.fullmatch(r"(.*?)\s+(constant|per\s+series|varying)", rest.text, re.DOTALL)
         if not match:
             last = re.search(r"\w*$", rest.text)
-            bound = "write the bound on a line of its own: ?name >= 0"
+            bound = "write the bound on its own line: ?name >= 0"
             rest.fail(
-                "this declaration says nothing of an unknown",
+                "this declaration gives no kind of unknown",
                 expected="unknown ?name constant (or: per series, varying)",
                 hint=bound
                 if re.search("[<>]", rest.text)
@@ -216,7 +216,7 @@ class _Parser:
         self.postponed.append(lambda: self.read_bound_list(statement.split(), of_states))
 
     def read_bound_list(self, parts: list[Statement], of_states: bool) -> None:
-        """Read `?a >= 0, ?b <= 1`, and `?a, ?b >= 0`, in which the names share a bound."""
+        """Read `?a >= 0, ?b <= 1`, or `?a, ?b >= 0`, in which the names share a bound."""
         names: list[Statement] = []
         for part, following in zip(parts, [*parts[1:], None], strict=True):
             if not re.search("[<>]", part.text):
@@ -224,8 +224,8 @@ class _Parser:
                 continue
             name, bounds, span = read_bounds(part, self.scope, of_states)
             is_first, is_last = part.text.startswith(name), part.text.endswith(name)
-            goes_on = following and re.match(r"\?|[A-Za-z]", following.text)
-            if (names and not is_first) or (is_last and goes_on):
+            continues = following and re.match(r"\?|[A-Za-z]", following.text)
+            if (names and not is_first) or (is_last and continues):
                 part.fail(
                     "it is not clear which bounds belong to which name",
                     hint="write ?a, ?b >= 0 for a shared bound, or the bounds of each name alone",
@@ -264,7 +264,7 @@ class _Parser:
         return name
 
     def check_unknown_names(self) -> None:
-        """Refuse ?x beside a state x: nearly always, ?*x was meant."""
+        """Refuse ?x beside a state x: the user nearly always meant ?*x."""
         for symbol, span in self.scope.unknowns.items():
             name = symbol.name[1:]
             if name in self.places or name in (*FUNCTIONS, "pi"):
@@ -317,13 +317,13 @@ def _fail_unreadable(statement: Statement, word: str) -> None:
         name = text.split("=")[0].strip()[1:]
         hint = f"for a known number write constant {name} = ..., and {name} in the equations"
     elif re.match(r"[-+*/]", text):
-        hint = "to go on from the line above, put the expression in parentheses"
+        hint = "to continue the line above, put the expression in parentheses"
     elif text in _KEYWORDS:
         hint = f"'{text}' must be followed by a name"
     elif word:
         hint = did_you_mean(word, _KEYWORDS)
     statement.fail(
-        "this is no statement of the physics language",
+        "this is not a statement of the physics language",
         expected="an equation such as x' = -0.5*x, a constraint such as ?a >= 0, or "
         + ", ".join(_KEYWORDS),
         hint=hint,

@@ -1,6 +1,6 @@
-"""SymPy expressions → a flat list of array operations, with each common part computed once.
+"""Programs: SymPy expressions as a flat list of array operations, common parts computed once.
 
-The list is plain data: it can be compared and hashed, needs no SymPy to run, and contains no code.
+A program is plain data: it can be compared and hashed, runs without SymPy, and contains no code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FUNCTIONS = ("sin", "cos", "tan", "exp", "log", "sqrt")
 
 @dataclass(frozen=True)
 class Operation:
-    """One step: `name` applied to earlier results `inputs`, with a `number` where it needs one."""
+    """Operation `name` on the earlier results `inputs`, with a `number` if it needs one."""
 
     name: str
     inputs: tuple[int, ...] = ()
@@ -30,7 +30,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Program:
-    """Functions of several numbers; `outputs` says which operations hold their values."""
+    """Functions of several numbers; `outputs` are the operations that hold their values."""
 
     operations: tuple[Operation, ...]
     outputs: tuple[int, ...]
@@ -40,23 +40,23 @@ class Program:
         object.__setattr__(self, "_hash", hash((self.operations, self.outputs)))
 
     def __hash__(self) -> int:
-        return self._hash  # computed once: jit asks for it at every call
+        return self._hash  # computed once: jit reads it at every call
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Program, (self.operations, self.outputs)  # a hash holds in one process only
+        return Program, (self.operations, self.outputs)  # a hash is valid in one process only
 
 
 def compile_program(expressions: Iterable[sp.Expr], symbols: Iterable[sp.Symbol]) -> Program:
-    """Compile `expressions` of `symbols`."""
+    """Program of `expressions` as functions of `symbols`."""
     writer = _Writer(symbols)
     outputs = tuple(writer.slot(expression) for expression in expressions)
     return Program(tuple(writer.operations), outputs)
 
 
 def run_program(program: Program, inputs: Sequence[Any], numpy: ModuleType) -> list[Any]:
-    """The values of a program's functions, by `numpy` (NumPy itself or `jax.numpy`).
+    """Values of a program's functions, computed by `numpy` (NumPy itself or `jax.numpy`).
 
-    A function that does not depend on the inputs has a plain number as its value.
+    The value of a function that does not depend on the inputs is a plain number.
     """
     values: list[Any] = []
     for operation in program.operations:
@@ -88,7 +88,7 @@ class _Writer:
         self.slots: dict[sp.Expr, int] = {}
 
     def slot(self, expression: sp.Expr) -> int:
-        """The index of the operation that computes `expression`, written now if it is new."""
+        """Index of the operation that computes `expression`; a new one is appended."""
         if expression not in self.slots:
             operation = self.operation(expression)
             self.operations.append(operation)
@@ -115,7 +115,7 @@ class _Writer:
         assert isinstance(exponent, sp.Rational)
         if exponent == sp.Rational(1, 2):
             return Operation("sqrt", (self.slot(base),))
-        if exponent < 0:  # 1/sqrt(x) rather than x**-0.5: one rounding less, and cheaper
+        if exponent < 0:  # 1/sqrt(x) instead of x**-0.5: one rounding less, and cheaper
             return Operation("reciprocal", (self.slot(base**-exponent),))
         number = int(exponent) if exponent.is_Integer else float(exponent)
         return Operation("power", (self.slot(base),), number)

@@ -1,4 +1,4 @@
-"""Values without unknowns: numbers, and the known functions of states and controls."""
+"""Reader of values without unknowns: numbers, and known functions of states and controls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from physsm.physics.tokens import FUNCTIONS, check_expression
 
 MAX_POWER = 64
 _ROUNDING = 1e-15
-MAX_NUMBER_BITS = 1000  # of numerator and denominator: what a double can hold
+MAX_NUMBER_BITS = 1000  # of numerator and denominator: the range of a double
 
 _SYMPY = {name: getattr(sp, name) for name in FUNCTIONS}
 _MATH = {name: getattr(math, name) for name in FUNCTIONS}
@@ -37,7 +37,7 @@ _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 
 
 def read_number(statement: Statement, scope: Scope) -> sp.Rational:
-    """Read an expression of numbers and constants."""
+    """Number of an expression of numbers and constants."""
     reader = ScalarReader(statement, scope)
     try:
         return reader.number(reader.tree(), "a number or an expression of constants")
@@ -46,14 +46,14 @@ def read_number(statement: Statement, scope: Scope) -> sp.Rational:
 
 
 class ScalarReader:
-    """Rebuilds the nodes of one expression as SymPy values."""
+    """Reader that rebuilds the nodes of one expression as SymPy values."""
 
     def __init__(self, statement: Statement, scope: Scope):
         self.statement = statement
         self.scope = scope
 
     def tree(self) -> ast.expr:
-        """The parsed expression."""
+        """Parsed expression."""
         check_expression(self.statement)
         return read_tree(self.statement)
 
@@ -64,15 +64,15 @@ class ScalarReader:
         self.statement.fail(message, self.span(node), expected=expected, hint=hint)
 
     def span(self, node: ast.expr) -> Span:
-        """The place of a node."""
+        """Position of a node."""
         return node_span(self.statement, node)
 
     def written(self, node: ast.expr) -> str:
-        """The node as the user wrote it."""
+        """Node as the user wrote it."""
         return written(self.statement, node)
 
     def scalar(self, node: ast.expr) -> sp.Expr:
-        """The value of a node; what is not on the whitelist is refused."""
+        """Value of a node; a node that is not on the whitelist is an error."""
         match node:
             case ast.Constant(int() | float() as value) if not isinstance(value, bool):
                 return self._literal(node, value)
@@ -99,12 +99,12 @@ class ScalarReader:
             return self._power(node)
         if isinstance(node.op, ast.Add | ast.Sub):
             terms: list[sp.Expr] = []
-            rest: ast.expr = node
-            while isinstance(rest, ast.BinOp) and isinstance(rest.op, ast.Add | ast.Sub):
-                term = self.scalar(rest.right)
-                terms.append(-term if isinstance(rest.op, ast.Sub) else term)
-                rest = rest.left
-            return sp.Add(self.scalar(rest), *reversed(terms))
+            remainder: ast.expr = node
+            while isinstance(remainder, ast.BinOp) and isinstance(remainder.op, ast.Add | ast.Sub):
+                term = self.scalar(remainder.right)
+                terms.append(-term if isinstance(remainder.op, ast.Sub) else term)
+                remainder = remainder.left
+            return sp.Add(self.scalar(remainder), *reversed(terms))
         left, right = self.scalar(node.left), self.scalar(node.right)
         if isinstance(node.op, ast.Mult):
             return left * right
@@ -121,7 +121,7 @@ class ScalarReader:
         return base**exponent
 
     def exponent(self, node: ast.expr) -> sp.Rational:
-        """The value of an exponent, which must be a number of moderate size."""
+        """Value of an exponent, which must be a number of at most MAX_POWER."""
         expected = "a number or a constant as exponent"
         self.refuse_unknown(node, f"the exponent {self.written(node)}")
         exponent = self.number(node, expected, hint="write exp(y*log(x)) for x to the power y")
@@ -130,7 +130,7 @@ class ScalarReader:
         return exponent
 
     def number(self, node: ast.expr, expected: str, hint: str | None = None) -> sp.Rational:
-        """The value of a node that must be a number."""
+        """Value of a node that must be a number."""
         self.refuse_unknown(node, f"the number {self.written(node)}")
         value = self.scalar(node)
         if not isinstance(value, sp.Rational):
@@ -183,7 +183,7 @@ class ScalarReader:
         )
 
     def _how_to_declare(self, name: str) -> str:
-        if not self.scope.states:  # the value of a constant or a bound
+        if not self.scope.states:  # in the value of a constant or a bound
             return "only constants that are defined above can be used here"
         if name == "t":
             return "for the time, write the equation t' = 1"
@@ -202,7 +202,7 @@ class ScalarReader:
         return number
 
     def _folded(self, node: ast.expr, compute: Callable[[], float]) -> sp.Rational:
-        """A function of numbers, as the nearest double."""
+        """Value of a function of numbers, as the nearest double."""
         try:
             result = compute()
         except OverflowError:
@@ -214,7 +214,7 @@ class ScalarReader:
         return exact(result)
 
     def _checked(self, node: ast.expr, value: sp.Expr) -> sp.Expr:
-        """Refuse results that are no real formula or hold numbers beyond a double's range."""
+        """Value, unless it is not a real formula or has numbers beyond the range of a double."""
         for part in _shallow(value):
             if not isinstance(part, _NODES):
                 self.fail(node, f"{self.written(node)} is not a real formula")
@@ -223,26 +223,26 @@ class ScalarReader:
         return value
 
     def bracket_content(self, node: ast.List) -> ast.expr:
-        """The expression inside [ ]."""
+        """Expression inside [ ]."""
         if len(node.elts) != 1:
             self.fail(node, "brackets [ ] hold one expression, which stays in the entry")
         return node.elts[0]
 
     def refuse_unknown(self, node: ast.expr, where: str, hint: str | None = None) -> None:
-        """Raise if a node holds an unknown; `where` is what it must not stand in."""
+        """Raise if a node holds an unknown; `where` names the expression that must not hold one."""
         for inner in ast.walk(node):
             if is_unknown_node(inner):
                 assert isinstance(inner, ast.Name)
                 self.fail(
                     inner,
-                    f"the unknown ?{inner.id[1:]} stands inside {where}",
+                    f"the unknown ?{inner.id[1:]} is inside {where}",
                     expected="unknowns only as plain factors of a term",
                     hint=hint or "unknowns enter linearly: let one stand for the whole factor, ?*x",
                 )
 
 
 def _at_number(name: str, value: float) -> float:
-    """A function of a number; sin(pi) is zero and tan(pi/2) is nothing, whatever pi rounds to."""
+    """Value of a function at a number; sin(pi) is exactly 0 and tan(pi/2) is undefined."""
     result = _MATH[name](value)
     if name in ("sin", "cos", "tan") and abs(result) < _ROUNDING:
         return 0.0
@@ -252,7 +252,7 @@ def _at_number(name: str, value: float) -> float:
 
 
 def exact(value: int | float) -> sp.Rational:
-    """A number as the decimal fraction that was written: 0.1 is one tenth."""
+    """Number as the decimal fraction that was written: 0.1 is one tenth."""
     fraction = Fraction(repr(value))
     number = sp.Rational(fraction.numerator, fraction.denominator)
     assert isinstance(number, sp.Rational)  # the denominator is never zero
@@ -265,7 +265,7 @@ def is_beyond_double(number: sp.Rational) -> bool:
 
 
 def _shallow(value: sp.Expr) -> Iterator[sp.Expr]:
-    """A value and the two levels below it: deeper ones were looked at when they were made."""
+    """Value and the two levels below it: deeper levels were checked when they were built."""
     yield value
     for part in value.args:
         yield part  # type: ignore[misc]

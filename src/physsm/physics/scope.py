@@ -1,4 +1,4 @@
-"""The names that expressions may use, and the unknowns that they have used."""
+"""Names that expressions may use, and the unknowns that they have used."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from physsm._errors import Span
 
 @dataclass
 class Scope:
-    """States, controls and constants by name; unknowns with the place of their first use.
+    """States, controls and constants by name; unknowns with the position of their first use.
 
-    A named unknown's symbol is `?name`; the anonymous ones count up in written order: `?1`, `?2`.
+    The symbol of a named unknown is `?name`; anonymous ones are numbered as written: `?1`, `?2`.
     """
 
     states: dict[str, sp.Symbol] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class Scope:
     anonymous_count: int = 0
 
     def use_unknown(self, name: str, span: Span) -> sp.Symbol:
-        """The symbol of a named unknown or, if the name is empty, of a new anonymous one."""
+        """Symbol of a named unknown or, if the name is empty, of a new anonymous one."""
         if not name:
             self.anonymous_count += 1
         symbol = sp.Symbol(f"?{name or self.anonymous_count}")
@@ -31,7 +31,7 @@ class Scope:
         return symbol
 
     def known_names(self) -> list[str]:
-        """The names of states, controls and constants."""
+        """Names of states, controls and constants."""
         return [*self.states, *self.controls, *self.constants]
 
 

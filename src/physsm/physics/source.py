@@ -1,4 +1,4 @@
-"""The physics text as logical lines whose characters remember their place."""
+"""Physics text as logical lines, with the position of each character."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _INSTEAD = {
     "′": "this is a typographic prime: write '",
     "≤": "write <=",
     "≥": "write >=",
-    ";": "put each statement on a line of its own",
-    "%": "there is no remainder or percent here",
+    ";": "put each statement on its own line",
+    "%": "the language has no remainder or percent",
     ":": "statements have no colon",
     "@": "write * for a product",
-    "\\": "to go on in the next line, open a parenthesis",
+    "\\": "to continue on the next line, open a parenthesis",
 }
 _GREEK_NAMES = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lam mu nu xi omicron pi rho sigma "
@@ -39,7 +39,7 @@ _GREEK = dict(zip("αβγδεζηθικλμνξοπρστυφχψω", _GREEK_NAM
 
 @dataclass(frozen=True)
 class Source:
-    """A physics text and, where it came from a file, the file's name."""
+    """Physics text and, if it was read from a file, the file's name."""
 
     text: str
     path: str | None = None
@@ -62,10 +62,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Statement:
-    """One logical line without comments.
+    """Logical line without comments.
 
-    `text` may hold newlines, where brackets were left open; `line` and `column` are the place of
-    its first character.
+    `text` has newlines where a bracket was open at the end of a line; `line` and `column` are the
+    position of its first character.
     """
 
     source: Source
@@ -74,7 +74,7 @@ class Statement:
     column: int = 1
 
     def span(self, start: int, end: int) -> Span:
-        """The place of the characters from `start` up to `end` of `text`."""
+        """Position of the characters from `start` up to `end` of `text`."""
         if "\n" not in self.text:
             return Span(self.line, self.column + start, max(1, end - start))
         before = self.text[:start]
@@ -85,18 +85,18 @@ class Statement:
 
     @property
     def whole(self) -> Span:
-        """The place of the statement."""
+        """Position of the statement."""
         return self.span(0, len(self.text))
 
     def part(self, start: int, end: int) -> Statement:
-        """The characters from `start` up to `end`, without blanks around them."""
+        """Statement of the characters from `start` up to `end`, without surrounding blanks."""
         text = self.text[start:end]
         start += len(text) - len(text.lstrip())
         place = self.span(start, start + 1)
         return Statement(self.source, text.strip(), place.line, place.column)
 
     def split(self, separator: str = ",") -> list[Statement]:
-        """The parts between separators."""
+        """Statements between separators."""
         parts, start = [], 0
         for match in re.finditer(re.escape(separator), self.text):
             parts.append(self.part(start, match.start()))
@@ -116,7 +116,7 @@ class Statement:
 
 
 def statements(source: Source) -> Iterator[Statement]:
-    """Yield the logical lines of a text: a line goes on while a bracket is open."""
+    """Logical lines of a text: a line continues while a bracket is open."""
     if len(source.text) > MAX_CHARACTERS:
         raise PhysicsError(
             f"the physics text has {len(source.text):,} characters; "
@@ -127,7 +127,8 @@ def statements(source: Source) -> Iterator[Statement]:
     first_line = depth = length = 0
     for number, raw in enumerate(source.text.split("\n"), start=1):
         code = raw.split("#", 1)[0].rstrip()
-        is_unit = not open_lines and _UNIT.match(code)  # a label: m², °C and the like are fine
+        # A unit may have any characters, such as m² or °C.
+        is_unit = not open_lines and _UNIT.match(code)
         if not is_unit:
             _check_characters(source, code, number)
         if not open_lines:

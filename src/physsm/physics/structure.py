@@ -1,4 +1,4 @@
-"""The lifted system in symbols: what the compiled `System` and `physsm explain` are made from."""
+"""Lifted system in symbols: the source of the compiled `System` and of `physsm explain`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from physsm.physics.parse import Kind, Physics
 
 @dataclass(frozen=True)
 class Entry:
-    """One matrix entry: `known + sum of factor*unknown`, linear in the unknowns."""
+    """Matrix entry `known + sum of factor*unknown`, linear in the unknowns."""
 
     known: sp.Expr = sp.S.Zero
     factors: dict[sp.Symbol, sp.Expr] = field(default_factory=dict)
 
     @staticmethod
     def sum(entries: Sequence[Entry]) -> Entry:
-        """All at once: adding SymPy sums one by one takes quadratic time."""
+        """Sum of entries, added at once: adding SymPy sums one by one takes quadratic time."""
         factors: dict[sp.Symbol, list[sp.Expr]] = {}
         for entry in entries:
             for unknown, factor in entry.factors.items():
@@ -32,14 +32,14 @@ class Entry:
         return Entry(known, {unknown: factor for unknown, factor in sums.items() if factor != 0})
 
     def times(self, scale: sp.Expr) -> Entry:
-        """The entry times a known expression."""
+        """Entry times a known expression."""
         return Entry(self.known * scale, {u: f * scale for u, f in self.factors.items()})
 
     def __bool__(self) -> bool:
         return self.known != 0 or bool(self.factors)
 
     def parts(self) -> Iterator[tuple[sp.Symbol | None, sp.Expr]]:
-        """The known part (under None, if there is one), then each unknown with its factor."""
+        """Nonzero parts: the known part under None, then each unknown with its factor."""
         if self.known != 0:
             yield None, self.known
         yield from self.factors.items()
@@ -50,7 +50,7 @@ Entries = dict[tuple[int, int], Entry]
 
 @dataclass(frozen=True)
 class Place:
-    """Where an unknown stands: `factor` times it is (part of) `matrix[row, column]`."""
+    """Position of an unknown: `factor` times the unknown is a part of `matrix[row, column]`."""
 
     matrix: str
     row: str
@@ -60,7 +60,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Unknown:
-    """An unknown of the system: one learned function of state, control and history.
+    """Unknown of the system: one learned function of state, control and history.
 
     `name` is the written name without `?`, or `row:column` for an anonymous one.
     """
@@ -73,21 +73,21 @@ class Unknown:
 
     @property
     def constraint(self) -> str:
-        """The bounds as written, such as `gamma >= 0`; empty if there are none."""
+        """Bounds as text, such as `gamma >= 0`; empty if there are none."""
         return self.bounds.describe(self.name)
 
     @property
     def label(self) -> str:
-        """How it stands in a formula: `?beta`, or a plain `?`."""
+        """Symbol in a formula: `?beta`, or a plain `?`."""
         return "?" if self.anonymous else f"?{self.name}"
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """An entry with more than one part, so that Proposition 1 needs a second look.
+    """Matrix entry with more than one part, which the check of Proposition 1 reports.
 
-    `harmless` says that the parts can be told apart all the same; `message` says why or, if not,
-    what to write instead.
+    `harmless` means that the parts are identifiable all the same. `message` says why or, if they
+    are not, what to write instead.
     """
 
     matrix: str
@@ -99,11 +99,11 @@ class Overlap:
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """A physics text lifted to `d/dt z_ext = A(z, u) z_ext + B(z, u) u`, entry by entry.
+    """Physics text lifted to `d/dt z_ext = A(z, u) z_ext + B(z, u) u`, entry by entry.
 
     `extended` holds the states, then the lifted functions, then 1 if a term needs it; `names` are
-    their names. `A` and `B` hold the entries that are not zero. Two structures are equal if their
-    texts are: all the rest follows from it.
+    their names. `A` and `B` hold the nonzero entries. Two structures are equal if their texts are:
+    everything else follows from the text.
     """
 
     physics: Physics
@@ -125,27 +125,27 @@ class Structure:
 
     @property
     def text(self) -> str:
-        """The physics text."""
+        """Physics text."""
         return self.physics.source.text
 
     @property
     def states(self) -> tuple[sp.Symbol, ...]:
-        """The written states."""
+        """States that have an equation in the text."""
         return tuple(equation.state for equation in self.physics.equations)
 
     @property
     def controls(self) -> tuple[str, ...]:
-        """The names of the controls."""
+        """Names of the controls."""
         return tuple(control.name for control in self.physics.controls)
 
     @property
     def is_unique(self) -> bool:
-        """Whether known and unknown parts can be told apart (Proposition 1)."""
+        """Whether known and unknown parts are identifiable (Proposition 1)."""
         return all(overlap.harmless for overlap in self.overlaps)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the author should change: parts that cannot be told apart, conservation lost."""
+        """Problems of the text: parts that are not identifiable, and lost conservation."""
         ambiguous = [overlap.message for overlap in self.overlaps if not overlap.harmless]
         lost = [
             f"the equations conserve {text}, but the matrices do not: write equal products with "
@@ -156,26 +156,49 @@ class Structure:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the author may want to know."""
+        """Remarks on the text that need no change: harmless overlaps, controls in no equation."""
         used = {symbol for part in self._all_parts() for symbol in part.free_symbols}
         used |= {self.physics.controls[j] for _, j in self.B}
-        idle = [name.name for name in self.physics.controls if name not in used]
+        unused = [name.name for name in self.physics.controls if name not in used]
         harmless = [overlap.message for overlap in self.overlaps if overlap.harmless]
-        if idle:
+        if unused:
             harmless.append(
-                f"no equation uses the control {', '.join(idle)}: it only informs the unknowns"
+                f"no equation uses the control {', '.join(unused)}: it only informs the unknowns"
             )
         return tuple(harmless)
 
     @property
     def invariant_texts(self) -> tuple[str, ...]:
-        """The invariants as sums of extended states, such as `S + I + R`."""
+        """Invariants as sums of extended states, such as `S + I + R`."""
         return tuple(self._weighted_sum(weights) for weights in self.invariants)
 
     @property
     def lost_invariant_texts(self) -> tuple[str, ...]:
-        """What the equations conserve and the matrices do not."""
+        """Quantities that the equations conserve and the matrices do not."""
         return tuple(self._weighted_sum(weights) for weights in self.lost_invariants)
+
+    @property
+    def control_terms(self) -> tuple[sp.Expr, ...]:
+        """Functions of the controls alone in the equations, such as rpm1**2 in `[rpm1**2]*?`.
+
+        They tell how controls act, even where everything else is unknown. Each is listed once, in
+        the order of the text, without its numerical factor; plain controls are left out.
+        """
+        controls = set(self.physics.controls)
+        functions: dict[sp.Expr, None] = {}
+        for term in self._written_terms():
+            function = term.as_coeff_Mul()[1]
+            if function.free_symbols and function.free_symbols <= controls:
+                functions.setdefault(function)
+        return tuple(function for function in functions if function not in controls)
+
+    def _written_terms(self) -> Iterator[sp.Expr]:
+        """Terms of the written equations without their unknowns: factor times column."""
+        for entries, columns in ((self.A, self.extended), (self.B, self.physics.controls)):
+            for (row, column), entry in entries.items():
+                if row < len(self.states):
+                    for _, factor in entry.parts():
+                        yield from (part * columns[column] for part in sp.Add.make_args(factor))
 
     def _weighted_sum(self, weights: np.ndarray) -> str:
         terms = []
@@ -192,7 +215,7 @@ class Structure:
                 yield from (value for _, value in entry.parts())
 
     def mask(self, matrix: str) -> np.ndarray:
-        """True where an unknown stands: the knowledge mask of "A" or "B"."""
+        """Knowledge mask of "A" or "B": True where the entry has an unknown."""
         size = len(self.names)
         mask = np.zeros((size, size if matrix == "A" else len(self.controls)), bool)
         for place, entry in (self.A if matrix == "A" else self.B).items():

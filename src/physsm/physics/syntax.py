@@ -1,4 +1,4 @@
-"""Python's parser on physics text: `?` becomes `_`, so that every column stays where it was."""
+"""Python's parser applied to physics text; `?` becomes `_`, so that positions do not change."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ TOO_DEEP = "this expression is nested too deeply"
 
 
 def read_tree(statement: Statement) -> ast.expr:
-    """Parse a statement; no name in it may start with `_`, which stands for `?`."""
+    """Syntax tree of a statement; no name may start with `_`, which replaces `?`."""
     code = "(" + statement.text.replace("?", "_") + "\n)"
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python's advice on Python does not help here
+            warnings.simplefilter("ignore")  # warnings about Python code do not apply
             tree = ast.parse(code, mode="eval").body
     except SyntaxError as error:
         if "integer string conversion" in str(error):
@@ -33,14 +33,14 @@ def read_tree(statement: Statement) -> ast.expr:
 
 
 def node_span(statement: Statement, node: ast.expr) -> Span:
-    """The place of a node that `read_tree` returned."""
+    """Position of a node that `read_tree` returned."""
     start = _index(statement, node.lineno, node.col_offset)
     end = _index(statement, node.end_lineno or node.lineno, node.end_col_offset or 0)
     return statement.span(start, max(end, start + 1))
 
 
 def _index(statement: Statement, line: int, offset: int) -> int:
-    """The index into `statement.text` of a place in the parenthesised code."""
+    """Index into `statement.text` of a position in the parenthesised code."""
     before = 0
     if line > 1:
         before = sum(len(text) + 1 for text in statement.text.split("\n")[: line - 1])
@@ -48,7 +48,7 @@ def _index(statement: Statement, line: int, offset: int) -> int:
 
 
 def written(statement: Statement, node: ast.expr) -> str:
-    """The node as the user wrote it."""
+    """Node as the user wrote it."""
     start = _index(statement, node.lineno, node.col_offset)
     end = _index(statement, node.end_lineno or 1, node.end_col_offset or 0)
     return " ".join(statement.text[start:end].split())

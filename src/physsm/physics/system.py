@@ -14,7 +14,6 @@ from physsm._errors import did_you_mean
 from physsm.physics.bounds import Bounds
 from physsm.physics.compiled import CompiledMatrices, compile_drift, compile_matrices, evaluate
 from physsm.physics.constrain import from_bounded, to_bounded
-from physsm.physics.control_terms import control_terms
 from physsm.physics.program import Program, compile_program
 from physsm.physics.read import load_structure, parse_structure, read_structure
 from physsm.physics.structure import Overlap, Structure, Unknown
@@ -23,7 +22,7 @@ Vector = Array | np.ndarray
 
 
 class System(eqx.Module):
-    """Partly known dynamics `d/dt z_ext = A z_ext + B u`, linear in the extended state.
+    """Partly known dynamical system `d/dt z_ext = A z_ext + B u`, linear in the extended state.
 
     `z_ext` holds the written states, then the lifted functions of them (such as sin(theta)), then
     the constant 1 where a term needs it. `A` and `B` depend on the states, the controls and,
@@ -32,7 +31,7 @@ class System(eqx.Module):
 
     All functions take one sample (`vmap` for more), follow the dtype of their arguments, and work
     under `jit`, `vmap` and `grad`. Shapes: n states, d extended states, m controls, k unknowns.
-    `control_functions` is a program for the functions of controls alone that the text names.
+    `control_functions` is a program for the functions of controls alone in the text.
     """
 
     structure: Structure = eqx.field(static=True)
@@ -50,8 +49,9 @@ class System(eqx.Module):
         everything = (*inputs, *structure.symbols)
         self._full = compile_matrices(structure, everything, known_only=False)
         self._drift = compile_drift(structure, everything)
-        functions = control_terms(structure)
-        self.control_functions = compile_program(functions, structure.physics.controls)
+        self.control_functions = compile_program(
+            structure.control_terms, structure.physics.controls
+        )
 
     @classmethod
     def parse(cls, text: str) -> System:
@@ -78,51 +78,51 @@ class System(eqx.Module):
         )
         return f"System({', '.join(parts)})"
 
-    # What the system is.
+    # Properties of the system.
 
     @property
     def text(self) -> str:
-        """The physics text: `System.parse(system.text)` is an equal system."""
+        """Physics text: `System.parse(system.text)` is an equal system."""
         return self.structure.text
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The extended states, length d."""
+        """Names of the extended states, length d."""
         return self.structure.names
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The written states, length n: the first n of `names`."""
+        """Names of the written states, length n: the first n of `names`."""
         return self.names[: len(self.structure.states)]
 
     @property
     def controls(self) -> tuple[str, ...]:
-        """The controls, length m."""
+        """Names of the controls, length m."""
         return self.structure.controls
 
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
-        """The unknowns in the order of the text, length k: what each element of theta is."""
+        """Unknowns in the order of the text, length k: the elements of theta."""
         return self.structure.unknowns
 
     @property
     def observed(self) -> tuple[str, ...]:
-        """The states that are measured directly; empty if a decoder must be learned."""
+        """Names of the states that are measured directly; empty if a decoder must be learned."""
         return self.structure.physics.observed
 
     @property
     def units(self) -> dict[str, str]:
-        """Units of states, controls, constants and unknowns (`?name`), where the text has them."""
+        """Units of states, controls, constants and unknowns (`?name`) that the text declares."""
         return dict(self.structure.physics.units)
 
     @property
     def constants(self) -> dict[str, float]:
-        """The constants of the text."""
+        """Constants of the text."""
         return dict(self.structure.physics.constants)
 
     @property
     def state_bounds(self) -> tuple[Bounds, ...]:
-        """The bounds of the written states, length n."""
+        """Bounds of the written states, length n."""
         bounds = self.structure.physics.state_bounds
         return tuple(bounds.get(name, Bounds()) for name in self.states)
 
@@ -143,23 +143,23 @@ class System(eqx.Module):
 
     @property
     def invariant_weights(self) -> np.ndarray:
-        """The weights of the invariants over the extended state, shape (number, d)."""
+        """Weights of the invariants over the extended state, shape (number, d)."""
         return self.structure.invariants.copy()
 
     @property
     def overlaps(self) -> tuple[Overlap, ...]:
-        """Entries with more than one part: the check behind Proposition 1."""
+        """Entries with more than one part, from the check of Proposition 1."""
         return self.structure.overlaps
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Where known and unknown parts cannot be told apart, and what to write instead."""
+        """Problems of the text, such as parts that are not identifiable, with advice."""
         return self.structure.warnings
 
-    # What the system computes.
+    # Functions of the system.
 
     def lift(self, z: Float[Vector, " n"]) -> Float[Array, " d"]:
-        """The extended state of a state."""
+        """Extended state of a state."""
         return evaluate(self._lift, _vector(z, self.states, "z", "state"))
 
     def A_known(self, z_ext: Float[Vector, " d"], u: Float[Vector, " m"]) -> Float[Array, "d d"]:
@@ -173,9 +173,9 @@ class System(eqx.Module):
     def assemble(
         self, theta: Float[Vector, " k"], z_ext: Float[Vector, " d"], u: Float[Vector, " m"]
     ) -> tuple[Float[Array, "d d"], Float[Array, "d m"]]:
-        """A and B with the unknowns filled in.
+        """A and B with the values of the unknowns.
 
-        Entries depend on the written states, `z_ext[:n]`: lifted states are only ever columns.
+        Entries depend on the written states, `z_ext[:n]`: lifted states are only columns.
         """
         theta = _vector(theta, self.unknowns, "theta", "unknown")
         return self._full.evaluate(jnp.concatenate([self._inputs(z_ext, u), theta]))
@@ -183,39 +183,39 @@ class System(eqx.Module):
     def drift(
         self, theta: Float[Vector, " k"], z: Float[Vector, " n"], u: Float[Vector, " m"]
     ) -> Float[Array, " n"]:
-        """The written right-hand sides, `dz/dt`."""
+        """Written right-hand sides, `dz/dt`."""
         z = _vector(z, self.states, "z", "state")
         u = _vector(u, self.controls, "u", "control")
         theta = _vector(theta, self.unknowns, "theta", "unknown")
         return evaluate(self._drift, jnp.concatenate([z, u, theta]))
 
     def theta(self, values: Mapping[str, float | Array]) -> Float[Array, " k"]:
-        """The vector of unknowns from their names: `system.theta({"beta": 0.3, "gamma": 0.1})`."""
+        """Vector of unknowns from their names: `system.theta({"beta": 0.3, "gamma": 0.1})`."""
         names = [unknown.name for unknown in self.unknowns]
         if missing := [name for name in names if name not in values]:
             raise ValueError(f"no value for the unknown {', '.join(missing)}")
-        if foreign := [name for name in values if name not in names]:
-            hint = did_you_mean(foreign[0], names) or f"the unknowns are {', '.join(names)}"
-            raise ValueError(f"there is no unknown {foreign[0]!r}: {hint}")
+        if extra := [name for name in values if name not in names]:
+            hint = did_you_mean(extra[0], names) or f"the unknowns are {', '.join(names)}"
+            raise ValueError(f"there is no unknown {extra[0]!r}: {hint}")
         reals = [jnp.asarray(values[name], jnp.result_type(float)) for name in names]
         return jnp.stack(reals) if reals else jnp.zeros(0)
 
     def constrain(self, raw: Float[Vector, " k"]) -> Float[Array, " k"]:
-        """Any real numbers → a theta that keeps its constraints."""
+        """Theta within its bounds, from any real numbers."""
         raw = _vector(raw, self.unknowns, "raw", "unknown")
         return to_bounded(raw, [unknown.bounds for unknown in self.unknowns])
 
     def unconstrain(self, theta: Float[Vector, " k"]) -> Float[Array, " k"]:
-        """The inverse of `constrain`. A value on a bound or beyond becomes one just inside."""
+        """Inverse of `constrain`. A value on a bound or beyond becomes one just inside."""
         theta = _vector(theta, self.unknowns, "theta", "unknown")
         return from_bounded(theta, [unknown.bounds for unknown in self.unknowns])
 
     def constrain_state(self, raw: Float[Vector, " n"]) -> Float[Array, " n"]:
-        """Any real numbers → a state that keeps its bounds."""
+        """State within its bounds, from any real numbers."""
         return to_bounded(_vector(raw, self.states, "raw", "state"), self.state_bounds)
 
     def unconstrain_state(self, z: Float[Vector, " n"]) -> Float[Array, " n"]:
-        """The inverse of `constrain_state`, with values on a bound taken as just inside."""
+        """Inverse of `constrain_state`. A value on a bound or beyond becomes one just inside."""
         return from_bounded(_vector(z, self.states, "z", "state"), self.state_bounds)
 
     def _inputs(self, z_ext: Vector, u: Vector) -> Array:
@@ -225,7 +225,7 @@ class System(eqx.Module):
 
 
 def _vector(value: Vector, members: Sequence[object], name: str, of_what: str) -> Array:
-    """One number per member. JAX would clamp an index that is out of range, silently."""
+    """Vector with one number per member, checked: JAX would silently clamp an index beyond it."""
     vector = jnp.asarray(value)
     if vector.shape != (len(members),):
         raise ValueError(

@@ -1,7 +1,7 @@
-"""A first look at an expression, so that everyday slips get a message of their own.
+"""Checks of the tokens of an expression, so that common mistakes get a precise message.
 
-Python's parser decides what an expression is; it only knows Python's rules, though, so `2x` or
-`sin theta` would be "invalid syntax" somewhere nearby. These checks name the slip and its place.
+Python's parser decides what an expression is, but it would report `2x` or `sin theta` as "invalid
+syntax" somewhere nearby. These checks name the mistake and its position.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _A_VALUE = "a name, a number, ? or a bracket"
 
 @dataclass(frozen=True)
 class Token:
-    """One word of an expression; `start` is its index in the statement."""
+    """Token of an expression; `start` is its index in the statement."""
 
     kind: str
     text: str
@@ -48,7 +48,7 @@ class Token:
 
 
 def check_name(statement: Statement) -> str:
-    """Return the statement's text if it is a usable name for a state, control or constant."""
+    """Name of a state, control or constant; text that is not a usable name is an error."""
     name = statement.text
     if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
         statement.fail(
@@ -65,12 +65,12 @@ def check_name(statement: Statement) -> str:
 
 
 def reserved_word_instead(name: str) -> str:
-    """A usable name for a reserved word."""
+    """Usable name similar to a reserved word."""
     return "lam" if name == "lambda" else f"{name}_"
 
 
 def check_expression(statement: Statement) -> None:
-    """Raise a PhysicsError at the first slip that Python's parser would describe poorly."""
+    """Raise a PhysicsError at the first mistake that Python's parser would describe poorly."""
     tokens = [
         Token(match.lastgroup or "other", match.group(), match.start())
         for match in _TOKEN.finditer(statement.text)
@@ -100,20 +100,20 @@ def _check_token(statement: Statement, token: Token) -> None:
         _fail(
             statement,
             token,
-            "a derivative cannot stand on the right-hand side",
-            hint="put each equation on a line of its own"
+            "a derivative is not allowed on the right-hand side",
+            hint="put each equation on its own line"
             if is_equation
             else "write that state's right-hand side instead",
         )
     if text == "_" or token.kind == "other":
-        _fail(statement, token, f"{text!r} cannot stand here", expected=_A_VALUE)
+        _fail(statement, token, f"{text!r} is not allowed here", expected=_A_VALUE)
     if text in ("=", "==", "<", ">", "<=", ">="):
         second = re.search(r",\s*\w+\s*'?\s*$", statement.text[: token.start])
         _fail(
             statement,
             token,
-            f"{text!r} cannot stand inside an expression",
-            hint="put each statement on a line of its own"
+            f"{text!r} is not allowed inside an expression",
+            hint="put each statement on its own line"
             if second
             else "comparisons are not part of the language",
         )
@@ -140,9 +140,9 @@ def _check_neighbours(statement: Statement, before: Token | None, after: Token |
             _fail(
                 statement,
                 after,
-                f"nothing stands before {after.text!r}",
+                f"there is nothing before {after.text!r}",
                 expected=_A_VALUE,
-                hint="to go on from the line above, put the expression in parentheses",
+                hint="to continue the line above, put the expression in parentheses",
             )
         return
     opens = before.text in ("(", "[", ",") or before.text in ("+", "-", "*", "/", "**")
@@ -153,7 +153,7 @@ def _check_neighbours(statement: Statement, before: Token | None, after: Token |
                 before,
                 f"the expression ends after {before.text!r}",
                 expected=_A_VALUE,
-                hint="to go on in the next line, put the expression in parentheses",
+                hint="to continue on the next line, put the expression in parentheses",
             )
         return
     if before.ends_a_value and after.starts_a_value:
@@ -163,13 +163,13 @@ def _check_neighbours(statement: Statement, before: Token | None, after: Token |
                 statement,
                 after,
                 f"an operator is missing between {before.text!r} and {after.text!r}",
-                hint=_joined(before, after),
+                hint=_missing_operator_hint(before, after),
             )
     if opens and after.text in ("*", "/", "**", ",", ")", "]"):
         _fail(statement, after, f"{after.text!r} cannot follow {before.text!r}", expected=_A_VALUE)
 
 
-def _joined(before: Token, after: Token) -> str:
+def _missing_operator_hint(before: Token, after: Token) -> str:
     if before.text in FUNCTIONS:
         return f"write {before.text}({'x' if after.text == '[' else after.text})"
     if before.text.startswith("?") and after.text.startswith("?"):
@@ -193,4 +193,4 @@ def _check_brackets(statement: Statement, tokens: list[Token]) -> None:
             if start.text + token.text not in ("()", "[]"):
                 _fail(statement, token, f"{token.text!r} closes a {start.text!r}")
         elif token.text == "," and not opened:
-            _fail(statement, token, "a comma cannot stand here", expected="an operator")
+            _fail(statement, token, "a comma is not allowed here", expected="an operator")

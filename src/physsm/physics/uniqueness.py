@@ -1,9 +1,9 @@
-"""The check behind Proposition 1: known and unknown parts of the matrices do not overlap.
+"""Check of Proposition 1: known and unknown parts of the matrices do not overlap.
 
-If no entry holds two parts, then whoever knows A and B knows each part. An entry with several
-parts is reported, with what to write instead, unless its unknowns can be told apart all the same:
-by other entries in which they stand, or because they are constants with different known factors.
-Lifted rows only repeat, by the chain rule, unknowns of the written rows.
+If every entry has one part, then A and B determine each part. An entry with several parts is
+reported, with what to write instead, unless its unknowns are identifiable all the same: from other
+entries that hold them, or because they are constants with different known factors. Lifted rows only
+repeat, by the chain rule, unknowns of the written rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def find_overlaps(
     B: Entries,
     conserved: np.ndarray,
 ) -> tuple[Overlap, ...]:
-    """Every entry with more than one part. `conserved`: weights of what the equations conserve."""
+    """Entries with more than one part. `conserved` are weights of the equations' invariants."""
     n_written = len(physics.equations)
     columns = {"A": names, "B": tuple(control.name for control in physics.controls)}
     entries = [
@@ -44,7 +44,9 @@ def find_overlaps(
     if not shared:
         return ()
     written = [entry for _, is_written, entry in entries if is_written]
-    told_apart, undecided = _told_apart(physics, unknowns, written, conserved[:, :n_written])
+    identified, undecided = _identified_unknowns(
+        physics, unknowns, written, conserved[:, :n_written]
+    )
     overlaps = []
     for place, is_written, entry in shared:
         where = f"entry ({place[1]}, {place[2]}) of {place[0]}"
@@ -52,10 +54,10 @@ def find_overlaps(
             reason = "follows by the chain rule: its unknowns are those of other rows"
             overlaps.append(Overlap(*place, True, f"{where} {reason}"))
         elif undecided.intersection(entry.factors):
-            reason = "has several parts, and shares unknowns with too many others to tell whether"
-            overlaps.append(Overlap(*place, False, f"{where} {reason} they can be told apart"))
-        elif told_apart.issuperset(entry.factors):
-            reason = "has several parts, but constants or other entries tell them apart"
+            reason = "has several parts and shares unknowns with too many entries to decide whether"
+            overlaps.append(Overlap(*place, False, f"{where} {reason} they are identifiable"))
+        elif identified.issuperset(entry.factors):
+            reason = "has several parts, but constants or other entries identify them"
             overlaps.append(Overlap(*place, True, f"{where} {reason}"))
         else:
             advice = _advice(entry, unknowns, place[2])
@@ -65,7 +67,7 @@ def find_overlaps(
 
 @dataclass(frozen=True)
 class _Part:
-    """One part of an entry: which unknown (or, for a known part, which entry) and its factor."""
+    """Part of an entry: its unknown (for a known part, its entry) and its factor."""
 
     entry: int
     unknown: object
@@ -73,25 +75,25 @@ class _Part:
     kind: Kind
 
 
-def _told_apart(
+def _identified_unknowns(
     physics: Physics,
     unknowns: dict[sp.Symbol, Unknown],
     entries: Sequence[Entry],
     conserved: np.ndarray,
 ) -> tuple[set[object], set[object]]:
-    """The unknowns that the entries determine, and those for which this is too large a question.
+    """Unknowns that the entries determine, and those for which the check would be too large.
 
-    The entries, at several points, are linear equations for the unknowns. One that varies has a
-    value of its own at each point; a constant has the same at all; a known part beside an unknown
-    counts as a constant. One that is constant per series only sees points of one series, on which
-    conserved quantities have the same value.
+    The entries at several points are linear equations for the unknowns. A varying unknown has a
+    different value at each point, a constant the same at all points; a known part beside an unknown
+    counts as a constant. For an unknown that is constant per series, the points are those of one
+    series, on which conserved quantities have the same value.
     """
     parts = [
         _Part(k, symbol or k, factor, unknowns[symbol].kind if symbol else "constant")
         for k, entry in enumerate(entries)
         for symbol, factor in entry.parts()
     ]
-    told_apart: set[object] = set()
+    identified: set[object] = set()
     undecided: set[object] = set()
     for group in _groups(parts):
         constants = {part.unknown for part in group if part.kind != "varying"}
@@ -102,16 +104,16 @@ def _told_apart(
             undecided |= {part.unknown for part in group}
             continue
         series = {part.unknown for part in group if part.kind == "per series"}
-        told_apart |= _determined(group, [GenericPoint(k, {}) for k in range(n_points)]) - series
+        identified |= _determined(group, [GenericPoint(k, {}) for k in range(n_points)]) - series
         if series:
-            told_apart |= _determined(group, _points_of_one_series(physics, n_points, conserved))
-    return told_apart, undecided
+            identified |= _determined(group, _points_of_one_series(physics, n_points, conserved))
+    return identified, undecided
 
 
 def _points_of_one_series(
     physics: Physics, count: int, conserved: np.ndarray
 ) -> list[GenericPoint]:
-    """Points that differ only in ways which keep the conserved quantities."""
+    """Points with the same values of the conserved quantities."""
     states = [equation.state for equation in physics.equations]
     directions = orthogonal_directions(conserved)
     points = []
@@ -144,7 +146,7 @@ def _determined(group: list[_Part], points: list[GenericPoint]) -> set[object]:
 
 
 def _groups(parts: list[_Part]) -> Iterator[list[_Part]]:
-    """The parts that have to do with each other, for each group with an entry of several parts."""
+    """Groups of parts linked by shared unknowns or entries, if an entry has several parts."""
     by_entry: dict[int, list[_Part]] = {}
     by_unknown: dict[object, list[_Part]] = {}
     for part in parts:
@@ -157,10 +159,10 @@ def _groups(parts: list[_Part]) -> Iterator[list[_Part]]:
         group, waiting = {start}, [start]
         while waiting:
             for part in by_entry[waiting.pop()]:
-                for other in by_unknown[part.unknown]:
-                    if other.entry not in group:
-                        group.add(other.entry)
-                        waiting.append(other.entry)
+                for linked in by_unknown[part.unknown]:
+                    if linked.entry not in group:
+                        group.add(linked.entry)
+                        waiting.append(linked.entry)
         seen |= group
         yield [part for entry in sorted(group) for part in by_entry[entry]]
 

@@ -1,4 +1,4 @@
-"""Axes for the figures of a page: their place, range, ticks and labels."""
+"""Axes of the figures of a page: position, range, ticks and labels."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 
+from physsm._palette import INK
 from physsm.report.markup import power_of_ten, printable
-from physsm.report.palette import INK
 
-LARGEST = 1e100  # beyond, Matplotlib's own arithmetic overflows
+LARGEST = 1e100  # larger numbers overflow inside Matplotlib
 
 # In points, which are the units of the SVG; at the full width of a page a point is 4/3 pixels.
 _WIDTH = 684.0
@@ -25,15 +25,15 @@ Values = Float[np.ndarray, " _"]
 
 
 def new_stack(panels: int, panel_height: float) -> tuple[Figure, list[Axes]]:
-    """A figure with room for panels below each other; `place` puts them there."""
+    """Figure and axes of stacked panels; `arrange` sets their positions."""
     figure = Figure(figsize=(_WIDTH / 72, _height(panels, panel_height) / 72))
     return figure, [figure.add_axes((0, 0, 1, 1)) for _ in range(panels)]
 
 
 def view(centre: Values, drawn: Values) -> tuple[float, float]:
-    """The range of a panel: all of `centre`, and of what is drawn as much as stays near it.
+    """Range of a panel: all of `centre`, and the drawn values near it.
 
-    So a forecast that runs away does not press the measurements into a flat line.
+    A diverging forecast therefore does not flatten the measurements to a line.
     """
     centre, drawn = centre[np.isfinite(centre)], drawn[np.isfinite(drawn)]
     if not centre.size:
@@ -49,7 +49,7 @@ def view(centre: Values, drawn: Values) -> tuple[float, float]:
 
 
 def _widened(low: float, high: float) -> tuple[float, float]:
-    """An interval that is wide enough to have ticks, around the same centre."""
+    """Interval widened around its centre, if needed, to have ticks."""
     least = max(1e-9 * max(abs(low), abs(high)), 1 / LARGEST)
     if high - low >= least:
         return low, high
@@ -60,7 +60,7 @@ def _widened(low: float, high: float) -> tuple[float, float]:
 
 
 def limit_times(axes: Axes, times: Values) -> None:
-    """All times, with a little room on both sides."""
+    """Set the range of times, with a small margin."""
     finite = times[np.isfinite(times)]
     low, high = _widened(float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     margin = 0.015 * (high - low)
@@ -68,9 +68,9 @@ def limit_times(axes: Axes, times: Values) -> None:
 
 
 def scale_losses(axes: Axes, losses: Values) -> str:
-    """A logarithmic scale, unless a loss is not positive or all are alike.
+    """Set a logarithmic scale, unless a loss is not positive or all are equal.
 
-    Returns the power of ten that the labels are to be multiplied by, or "".
+    Returns the power of ten that multiplies the labels, or "".
     """
     finite = losses[np.isfinite(losses)]
     low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
@@ -88,10 +88,10 @@ def scale_losses(axes: Axes, losses: Values) -> str:
 
 
 def set_title(axes: Axes, name: str, unit: str | None, power: str, above: float) -> None:
-    """The name above the axis, with its unit and the power of ten of the labels.
+    """Write the name above the axis, with its unit and the power of ten of the labels.
 
-    Where the title would run into what `write_above` puts at `above` (NaN: nothing), it stands one
-    line higher.
+    The title moves one line up if it would overlap the text of `write_above` at `above` (NaN: no
+    text).
     """
     units = " ".join(part for part in (power, _short(unit or "", 40)) if part)
     text = f"{_short(name, 80)} ({units})" if units else _short(name, 80)
@@ -102,7 +102,7 @@ def set_title(axes: Axes, name: str, unit: str | None, power: str, above: float)
 
 
 def label_time(axes: Axes, label: str, whole: bool = False) -> None:
-    """Ticks of the time axis and, if there is one, its label."""
+    """Set the ticks of the time axis and, if there is one, its label."""
     steps = [1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10]
     axes.xaxis.set_major_locator(MaxNLocator(7, steps=steps, integer=whole))
     power = shorten_labels(axes.xaxis)
@@ -112,7 +112,7 @@ def label_time(axes: Axes, label: str, whole: bool = False) -> None:
 
 
 def shorten_labels(axis: Axis) -> str:
-    """Short tick labels; returns the power of ten that they are to be multiplied by, or ""."""
+    """Shorten the tick labels. Returns the power of ten that multiplies them, or ""."""
     formatter = ScalarFormatter(useOffset=False)
     formatter.set_powerlimits((-4, 6))
     axis.set_major_formatter(formatter)
@@ -123,7 +123,7 @@ def shorten_labels(axis: Axis) -> str:
 
 
 def write_above(axes: Axes, time: float, text: str, side: str, distance: float = 0.0) -> None:
-    """Small text above the axes at a time, or `distance` points beside it."""
+    """Write small text above the axes at a time, or `distance` points beside it."""
     axes.annotate(
         text,
         (time, 1),
@@ -137,8 +137,8 @@ def write_above(axes: Axes, time: float, text: str, side: str, distance: float =
     )
 
 
-def place(stack: Sequence[Axes], panel_height: float) -> None:
-    """Put the axes below each other, with as much room at the left as their labels need."""
+def arrange(stack: Sequence[Axes], panel_height: float) -> None:
+    """Stack the axes, with as much room at the left as their labels need."""
     longest = max(
         (
             len(text)
@@ -162,6 +162,6 @@ def _height(panels: int, panel_height: float) -> float:
 
 
 def _short(text: str, length: int) -> str:
-    """The text on one line, cut where it is too long for a figure."""
+    """Text on one line, truncated to `length`."""
     line = " ".join(printable(text).split())
     return line if len(line) <= length else f"{line[:length]}…"

@@ -1,4 +1,4 @@
-"""What a report is made of: the contents of a run's `evaluation.json`, checked on the way in."""
+"""Report contents: the types of a run's `evaluation.json`, and its checks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ScoreRow = dict[str, Any]  # the `model` and its scores by key, as the metrics d
 
 
 class Equation(TypedDict):
-    """One equation, with `?` for what is unknown and with the values found for it."""
+    """Equation as written, with `?` for unknowns, and with their learned values."""
 
     written: str
     learned: str
 
 
 class UnknownValue(TypedDict):
-    """What was found for one unknown, with its interval and, in a simulation, the truth."""
+    """Learned value of one unknown, its interval and, in a simulation, the true value."""
 
     name: str
     kind: Literal["constant", "per series", "varying"]
@@ -37,7 +37,7 @@ class UnknownValue(TypedDict):
 
 
 class PhysicsPart(TypedDict):
-    """The physics text, and what became of its unknowns."""
+    """Physics text, and the learned values of its unknowns."""
 
     text: str
     equations: list[Equation]
@@ -45,7 +45,7 @@ class PhysicsPart(TypedDict):
 
 
 class DataPart(TypedDict):
-    """The table that was evaluated; `median_gap` is in the unit of `time_label`."""
+    """Evaluated table; `median_gap` is in the unit of `time_label`."""
 
     series: int
     rows: int
@@ -74,7 +74,7 @@ class ChannelExample(TypedDict):
 
 
 class UnknownExample(TypedDict):
-    """One unknown over the time of an example."""
+    """Values of one unknown over the times of an example."""
 
     name: str
     unit: str | None
@@ -86,7 +86,7 @@ class UnknownExample(TypedDict):
 
 
 class Example(TypedDict):
-    """The forecast of one series, observed until `boundary`."""
+    """Forecast of one series, observed until `boundary`."""
 
     series: str
     boundary: Number
@@ -95,7 +95,7 @@ class Example(TypedDict):
 
 
 class CurvePoint(TypedDict):
-    """The losses after one training step; `validation` where it was computed."""
+    """Losses after one training step; `validation` is None if it was not computed."""
 
     step: int
     loss: Number
@@ -103,7 +103,7 @@ class CurvePoint(TypedDict):
 
 
 class TrainingPart(TypedDict):
-    """How the training went; `seconds` does not count `compile_seconds`."""
+    """Course of the training; `seconds` does not include `compile_seconds`."""
 
     curve: list[CurvePoint]
     seconds: Number
@@ -113,7 +113,7 @@ class TrainingPart(TypedDict):
 
 
 class Contents(TypedDict):
-    """Everything that a page shows."""
+    """Contents of a page."""
 
     format: int
     title: str
@@ -140,14 +140,14 @@ def read_contents(path: Path) -> Contents:
         raise RunError(f"{path}: the file cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise RunError(
-            f"{path}: the file is no valid JSON, perhaps cut short; fit again into another folder "
+            f"{path}: the file is not valid JSON, perhaps truncated; fit again into another folder "
             "for a report, or score the run on a table with `physsm evaluate`"
         ) from error
     return check_contents(content, str(path))
 
 
 def check_contents(content: object, where: str = "evaluation") -> Contents:
-    """The same object, if it has the form of `Contents`; `where` names it in the error."""
+    """Contents, if the object has their form; `where` names it in the error."""
     version = content.get("format") if isinstance(content, dict) else None
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise RunError(f"{where}: this is not an evaluation that physsm wrote")
@@ -156,63 +156,63 @@ def check_contents(content: object, where: str = "evaluation") -> Contents:
             f"{where}: the file has format {version}, but this version of physsm reads formats up "
             f"to {FORMAT}; update physsm"
         )
-    # Once the form is right, scores and lengths can be checked.
-    fault = (
-        _fault_of_form(content, Contents, "")
-        or _fault_of_scores(content["scores"])  # type: ignore[index]
-        or _fault_of_lengths(content)  # type: ignore[arg-type]
+    # Scores and lengths can be checked only if the form is right.
+    error = (
+        _form_error(content, Contents, "")
+        or _score_error(content["scores"])  # type: ignore[index]
+        or _length_error(content)  # type: ignore[arg-type]
     )
-    if fault:
-        raise RunError(f"{where}: {fault}; the file is damaged, run `physsm evaluate` again")
+    if error:
+        raise RunError(f"{where}: {error}; the file is damaged, run `physsm evaluate` again")
     return content  # type: ignore[return-value]
 
 
 _NAMES = {str: "a text", int: "a whole number", float: "a number"}
 
 
-def _fault_of_form(value: object, expected: Any, place: str) -> str | None:
-    """What is wrong with a JSON value, in words, or None. `place` is its path, as `data.rows`."""
+def _form_error(value: object, expected: Any, path: str) -> str | None:
+    """Error of a JSON value as text, or None. `path` is its path, such as `data.rows`."""
     if expected is Any:
         return None
     if is_typeddict(expected):
-        return _fault_of_object(value, _fields(expected), place)
+        return _object_error(value, _fields(expected), path)
     origin, arguments = get_origin(expected), get_args(expected)
     if origin is types.UnionType or type(None) in arguments:
-        return _fault_of_union(value, arguments, place)
+        return _union_error(value, arguments, path)
     if origin is list:
         if not isinstance(value, list):
-            return f"{place} should be a list"
-        faults = (_fault_of_form(v, arguments[0], f"{place}[{i}]") for i, v in enumerate(value))
-        return next(filter(None, faults), None)
+            return f"{path} should be a list"
+        errors = (_form_error(v, arguments[0], f"{path}[{i}]") for i, v in enumerate(value))
+        return next(filter(None, errors), None)
     if origin is dict:
         if not isinstance(value, dict):
-            return f"{place} should be an object"
-        faults = (_fault_of_form(v, arguments[1], f"{place}.{key}") for key, v in value.items())
-        return next(filter(None, faults), None)
+            return f"{path} should be an object"
+        errors = (_form_error(v, arguments[1], f"{path}.{key}") for key, v in value.items())
+        return next(filter(None, errors), None)
     if origin is Literal:
-        return None if value in arguments else f"{place} should be one of {', '.join(arguments)}"
-    # In JSON, true is no number, as it would be in Python.
+        return None if value in arguments else f"{path} should be one of {', '.join(arguments)}"
+    # In JSON, true is not a number, as it would be in Python.
     fits = isinstance(value, expected) and not isinstance(value, bool)
-    return None if fits else f"{place} should be {_NAMES[expected]}"
+    return None if fits else f"{path} should be {_NAMES[expected]}"
 
 
-def _fault_of_object(value: object, fields: dict[str, Any], place: str) -> str | None:
+def _object_error(value: object, fields: dict[str, Any], path: str) -> str | None:
     if not isinstance(value, dict):
-        return f"{place} should be an object"
+        return f"{path} should be an object"
     for key, expected in fields.items():
-        inner = f"{place}.{key}" if place else key
+        inner = f"{path}.{key}" if path else key
         if key not in value:
             return f"{inner} is missing"
-        if fault := _fault_of_form(value[key], expected, inner):
-            return fault
+        if error := _form_error(value[key], expected, inner):
+            return error
     return None
 
 
-def _fault_of_union(value: object, alternatives: tuple[Any, ...], place: str) -> str | None:
+def _union_error(value: object, alternatives: tuple[Any, ...], path: str) -> str | None:
     if value is None and type(None) in alternatives:
         return None
-    faults = [_fault_of_form(value, a, place) for a in alternatives if a is not type(None)]
-    return None if None in faults else faults[0]
+    errors = [_form_error(value, a, path) for a in alternatives if a is not type(None)]
+    return None if None in errors else errors[0]
 
 
 @cache
@@ -220,16 +220,16 @@ def _fields(form: Any) -> dict[str, Any]:
     return get_type_hints(form)
 
 
-def _fault_of_scores(rows: list[ScoreRow]) -> str | None:
-    """A score may be missing: the file may be older than its metric."""
+def _score_error(rows: list[ScoreRow]) -> str | None:
+    """Error of the scores as text, or None. A score may be missing from an older file."""
     for i, row in enumerate(rows):
         numbers = {score.key: Number for score in every_score() if score.key in row}
-        if fault := _fault_of_object(row, {"model": str, **numbers}, f"scores[{i}]"):
-            return fault
+        if error := _object_error(row, {"model": str, **numbers}, f"scores[{i}]"):
+            return error
     return None
 
 
-def _fault_of_lengths(contents: Contents) -> str | None:
+def _length_error(contents: Contents) -> str | None:
     for i, example in enumerate(contents["examples"]):
         for j, channel in enumerate(example["channels"]):
             steps = len(channel["forecast_times"])
@@ -239,20 +239,20 @@ def _fault_of_lengths(contents: Contents) -> str | None:
                 **{key: (channel[key], steps) for key in ("mean", "lower", "upper")},
                 **{f"others.{name}": (row, steps) for name, row in channel["others"].items()},
             }
-            if fault := _first_other_length(expected, f"examples[{i}].channels[{j}]"):
-                return fault
+            if error := _first_wrong_length(expected, f"examples[{i}].channels[{j}]"):
+                return error
         for j, unknown in enumerate(example["unknowns"]):
             steps = len(unknown["times"])
             expected = {key: (unknown[key], steps) for key in ("mean", "lower", "upper")}
             if unknown["true"] is not None:
                 expected["true"] = (unknown["true"], steps)
-            if fault := _first_other_length(expected, f"examples[{i}].unknowns[{j}]"):
-                return fault
+            if error := _first_wrong_length(expected, f"examples[{i}].unknowns[{j}]"):
+                return error
     return None
 
 
-def _first_other_length(expected: dict[str, tuple[list[Number], int]], place: str) -> str | None:
+def _first_wrong_length(expected: dict[str, tuple[list[Number], int]], path: str) -> str | None:
     for key, (values, length) in expected.items():
         if len(values) != length:
-            return f"{place}.{key} has {len(values)} values for {length} times"
+            return f"{path}.{key} has {len(values)} values for {length} times"
     return None

@@ -1,4 +1,4 @@
-"""The figures of a page, each as inline SVG."""
+"""Figures of a page, as inline SVG."""
 
 from __future__ import annotations
 
@@ -10,13 +10,22 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from physsm._palette import (
+    BAND_OPACITY,
+    BOUNDARY,
+    FORECAST,
+    INK,
+    TRUTH_DASH,
+    VALIDATION,
+    LineStyle,
+)
 from physsm.report.axes import (
     LARGEST,
     Values,
+    arrange,
     label_time,
     limit_times,
     new_stack,
-    place,
     scale_losses,
     set_title,
     shorten_labels,
@@ -32,15 +41,6 @@ from physsm.report.contents import (
     UnknownExample,
 )
 from physsm.report.markup import is_finite, printable
-from physsm.report.palette import (
-    BAND_OPACITY,
-    BOUNDARY,
-    FORECAST,
-    INK,
-    TRUTH_DASH,
-    VALIDATION,
-    LineStyle,
-)
 from physsm.report.svg import drawing, inline_svg
 
 MAX_PANELS = 6
@@ -50,7 +50,7 @@ _PANEL = 108.0  # its height in points
 
 
 class Drawing(NamedTuple):
-    """A figure, and what its reader has to be told about it."""
+    """Figure as SVG, and the notes below it."""
 
     svg: str
     notes: list[str]
@@ -62,7 +62,7 @@ class _Line(NamedTuple):
 
 
 class _Panel(NamedTuple):
-    """One channel or unknown. `dots` are times and values; `centre` must be in view as a whole."""
+    """Panel of one channel or unknown. `dots` are times and values; all of `centre` is in view."""
 
     name: str
     unit: str | None
@@ -79,7 +79,7 @@ class _Panel(NamedTuple):
 def forecast_figure(
     example: Example, time_label: str, styles: Mapping[str, LineStyle], name: str
 ) -> Drawing:
-    """Channels below each other: measurements, the forecast with its band, the other models."""
+    """Figure of stacked channels: measurements, forecast with interval, other models."""
     channels = example["channels"]
     panels = [_channel_panel(channel, styles) for channel in channels[:MAX_PANELS]]
     names = ", ".join(panel.name for panel in panels)
@@ -89,7 +89,7 @@ def forecast_figure(
 
 
 def unknowns_figure(example: Example, time_label: str, name: str) -> Drawing:
-    """Unknowns below each other, with their bands and, where it is known, the truth."""
+    """Figure of stacked unknowns with their intervals and, if known, the true values."""
     unknowns = example["unknowns"]
     panels = [_unknown_panel(unknown) for unknown in unknowns[:MAX_PANELS]]
     names = ", ".join(panel.name for panel in panels)
@@ -99,8 +99,9 @@ def unknowns_figure(example: Example, time_label: str, name: str) -> Drawing:
 
 
 def training_figure(training: TrainingPart, name: str) -> Drawing:
-    """Training loss and validation error over the steps, with the best step marked. They are
-    different things, so each has a panel and a scale of its own.
+    """Figure of the training loss and the validation error over the steps, with the best step.
+
+    The two are different quantities, so each has its own panel and scale.
     """
     curves = {
         "training loss": (_curve_values(training["curve"], "loss"), FORECAST),
@@ -124,7 +125,7 @@ def training_figure(training: TrainingPart, name: str) -> Drawing:
             left, right = stack[0].get_xlim()
             side = "right" if best[0] > (left + right) / 2 else "left"
             write_above(stack[0], best[0], f"best step: {training['best_step']}", side)
-        place(stack, _PANEL)
+        arrange(stack, _PANEL)
         label = f"Training loss and validation error; the best step is {training['best_step']}"
         return Drawing(inline_svg(figure, name, label), [])
 
@@ -142,7 +143,7 @@ def _channel_panel(channel: ChannelExample, styles: Mapping[str, LineStyle]) -> 
         lower=_array(channel["lower"]),
         upper=_array(channel["upper"]),
         centre=measured if np.isfinite(measured).any() else mean,
-        lines=[_Line(_array(row), styles[other]) for other, row in channel["others"].items()],
+        lines=[_Line(_array(row), styles[model]) for model, row in channel["others"].items()],
         dark_dots=context,
         hollow_dots=target,
     )
@@ -175,7 +176,7 @@ def _stacked(
     label: str,
     notes: list[str],
 ) -> Drawing:
-    """Panels below each other, over one time axis, with a line where the observations end."""
+    """Figure of stacked panels over one time axis, with a line at the end of the observations."""
     edge = _array([boundary])
     times = np.concatenate([edge, *(_all_times(panel) for panel in panels)])
     with drawing():
@@ -195,24 +196,24 @@ def _stacked(
             power = shorten_labels(axes.yaxis)
             above = edge[0] if i == 0 else math.nan
             set_title(axes, panel.name, panel.unit, power, above)
-        place(stack, _PANEL)
+        arrange(stack, _PANEL)
         svg = inline_svg(figure, name, printable(label))
     if left_view:
         notes = [*notes, f"Lines leave the panel in: {', '.join(left_view)}."]
     if any(len(row) > _MAX_POINTS for panel in panels for row in _rows(panel)):
-        notes = [*notes, "Long rows are thinned evenly for the figure."]
+        notes = [*notes, "Long series are evenly thinned for the figure."]
     return Drawing(svg, notes)
 
 
 def _draw(axes: Axes, panel: _Panel) -> bool:
-    """Draw a panel; whether something of it is out of view."""
+    """Draw a panel. Returns whether some lines leave it."""
     drawn = np.concatenate([panel.mean, panel.lower, panel.upper])
     low, high = view(panel.centre, drawn)
     axes.set_ylim(low, high)
     axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
 
     def near(values: Values) -> Values:
-        """Values far out of view, brought closer: their lines still leave the panel."""
+        """Values clipped at some distance from the panel, so that their lines still leave it."""
         return np.clip(values, low - 10 * (high - low), high + 10 * (high - low))
 
     times = panel.times
@@ -235,7 +236,7 @@ def _draw(axes: Axes, panel: _Panel) -> bool:
 
 
 def _plot_line(axes: Axes, times: Values, values: Values, **style: object) -> None:
-    if np.isfinite(values).sum() == 1:  # a line of one point has no length
+    if np.isfinite(values).sum() == 1:  # a line of one point is invisible
         style = {**style, "marker": "o", "markersize": 4}
     axes.plot(*_thinned(times, values), **style)  # type: ignore[arg-type]
 
@@ -255,7 +256,7 @@ def _plot_dots(axes: Axes, times: Values, values: Values, face: str) -> None:
 
 
 def _curve_values(curve: Sequence[CurvePoint], key: str) -> tuple[Values, Values]:
-    """Steps and losses, without the steps for which there is none."""
+    """Steps that have a loss, and their losses."""
     steps = _array([point["step"] for point in curve])
     losses = _array([point[key] for point in curve])
     present = np.isfinite(losses)
@@ -273,7 +274,7 @@ def _rows(panel: _Panel) -> list[Values]:
 
 
 def _array(numbers: Sequence[Number]) -> Values:
-    """Numbers, with NaN for those that cannot be drawn."""
+    """Array with NaN for numbers that cannot be drawn."""
     return np.array(
         [
             float(x) if x is not None and is_finite(x) and abs(x) < LARGEST else math.nan
@@ -284,7 +285,7 @@ def _array(numbers: Sequence[Number]) -> Values:
 
 
 def _thinned(*rows: Values) -> list[Values]:
-    """The rows, of one length, at evenly chosen places if they are long."""
+    """Arrays of one length, evenly thinned if they are long."""
     length = len(rows[0])
     if length <= _MAX_POINTS:
         return list(rows)

@@ -1,23 +1,23 @@
-"""The sections of figures: forecasts of example series, and the unknown terms over time."""
+"""Sections of figures: forecasts of example series, and unknowns over time."""
 
 from __future__ import annotations
 
+from physsm._palette import line_styles
 from physsm.report.contents import Contents, Example
 from physsm.report.figure import Drawing, forecast_figure, unknowns_figure
 from physsm.report.legend import forecast_legend, unknowns_legend
 from physsm.report.markup import escape, share
-from physsm.report.palette import line_styles
 
 
 def forecasts_section(contents: Contents) -> str:
-    """One figure for each example."""
+    """Section with one figure for each example."""
     examples = [example for example in contents["examples"] if example["channels"]]
     time_label, coverage = contents["data"]["time_label"], share(contents["coverage_wanted"])
     styles = line_styles(
-        other
+        model
         for example in examples
         for channel in example["channels"]
-        for other in channel["others"]
+        for model in channel["others"]
     )
     figures = [
         _figure(example, forecast_figure(example, time_label, styles, f"forecast-{i}"))
@@ -25,12 +25,12 @@ def forecasts_section(contents: Contents) -> str:
     ]
     body = "\n".join([forecast_legend(styles, coverage), *figures])
     if not examples:
-        body = "<p>No examples were kept.</p>"
+        body = "<p>There are no example forecasts.</p>"
     return f"<section id=forecasts>\n<h2>Forecasts</h2>\n{body}\n</section>"
 
 
 def unknowns_section(contents: Contents) -> str:
-    """One figure for each example that has unknowns; no section where none has."""
+    """Section with one figure for each example with unknowns; empty if none has unknowns."""
     examples = [example for example in contents["examples"] if example["unknowns"]]
     if not examples:
         return ""

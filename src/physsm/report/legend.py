@@ -1,18 +1,18 @@
-"""The key to a figure as HTML, so that it never covers data and wraps on a phone."""
+"""Legends of figures as HTML, so that they never cover data and wrap on a phone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from physsm._palette import BAND_OPACITY, FORECAST, INK, TRUTH_DASH, LineStyle
 from physsm.report.markup import escape
-from physsm.report.palette import BAND_OPACITY, FORECAST, INK, TRUTH_DASH, LineStyle
 
 
 def forecast_legend(styles: Mapping[str, LineStyle], coverage: str) -> str:
-    """For `forecast_figure`; `coverage` is the share that a band should hold, as text."""
+    """Legend of `forecast_figure`; `coverage` is the nominal share of an interval, as text."""
     entries = [
         _entry(_dot(INK), "measured, shown to the model"),
-        _entry(_dot("white"), "measured, kept back"),
+        _entry(_dot("white"), "measured, held out"),
         _entry(_line(FORECAST, 2.0), "forecast"),
         _entry(_band(), f"{coverage} interval"),
         *(_entry(_line(s.colour, 1.5, s.dash), name) for name, s in styles.items()),
@@ -21,7 +21,7 @@ def forecast_legend(styles: Mapping[str, LineStyle], coverage: str) -> str:
 
 
 def unknowns_legend(coverage: str, has_truth: bool) -> str:
-    """For `unknowns_figure`."""
+    """Legend of `unknowns_figure`."""
     entries = [_entry(_line(FORECAST, 2.0), "learned"), _entry(_band(), f"{coverage} interval")]
     truth = [_entry(_line(INK, 1.5, TRUTH_DASH), "true value")] if has_truth else []
     return _list(entries + truth)

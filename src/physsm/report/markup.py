@@ -1,4 +1,4 @@
-"""Text and numbers as HTML. A function that takes markup says so; all others escape."""
+"""HTML of text and numbers. Functions escape their arguments, unless they say otherwise."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ NOTHING = "–"
 _DIGITS = 4
 _SPACE = "\u00a0"  # a number and its unit stay on one line
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-# What neither HTML nor XML may hold: control characters, lone surrogates, non-characters.
+# Characters not allowed in HTML and XML: control characters, lone surrogates, non-characters.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Column(NamedTuple):
-    """A column of a table; numbers are set flush right."""
+    """Column of a table; numbers are right-aligned."""
 
     heading: str
     is_number: bool = False
 
 
 def printable(text: str) -> str:
-    """The text with a replacement character for each one that a page may not hold."""
+    """Text with a replacement character for each forbidden one."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 
 def escape(text: str) -> str:
-    """Any text as markup that shows exactly this text."""
+    """Markup that shows exactly this text."""
     return html.escape(printable(text))
 
 
 def number(value: Number) -> str:
-    """A number with four significant digits; a dash for a missing or not finite one."""
+    """Number with four significant digits; a dash if it is missing or not finite."""
     if value is None or not is_finite(value):
         return NOTHING
     if value == 0:
@@ -51,20 +51,20 @@ def number(value: Number) -> str:
 
 
 def brief(value: Number) -> str:
-    """`number` for running text: without zeros at the end."""
+    """Number for running text: four significant digits, without trailing zeros."""
     text = number(value)
     return text if "." not in text or "×" in text else text.rstrip("0").rstrip(".")
 
 
 def share(value: Number) -> str:
-    """A share of one as a percentage."""
+    """Share of one as a percentage."""
     if value is None or not is_finite(value):
         return NOTHING
     return f"{100 * value:.3g}{_SPACE}%".replace("-", "−")
 
 
 def duration(seconds: Number) -> str:
-    """Seconds, from two minutes on as minutes, from two hours on as hours."""
+    """Duration in seconds, in minutes from two minutes on, in hours from two hours on."""
     if seconds is None or not is_finite(seconds):
         return NOTHING
     for size, unit in ((3600, "h"), (60, "min")):
@@ -74,17 +74,17 @@ def duration(seconds: Number) -> str:
 
 
 def count(amount: int, noun: str, plural: str | None = None) -> str:
-    """`1 warning`, `2 warnings`."""
+    """Number and noun, such as `1 warning` or `2 warnings`."""
     return f"{amount} {noun if amount == 1 else plural or noun + 's'}"
 
 
 def power_of_ten(exponent: int) -> str:
-    """10⁻³ and its like."""
+    """Power of ten, such as 10⁻³."""
     return "10" + str(exponent).translate(_SUPERSCRIPTS)
 
 
 def is_finite(value: float | int) -> bool:
-    """Also for an integer that is too large for a float: it is not."""
+    """Whether a number is finite as a float; an integer too large for a float is not."""
     try:
         return math.isfinite(value)
     except OverflowError:
@@ -94,9 +94,9 @@ def is_finite(value: float | int) -> bool:
 def table(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], marked: int | None = None
 ) -> str:
-    """A table that scrolls on its own where the page is narrow.
+    """Table that scrolls by itself on a narrow page.
 
-    Cells are markup; the first of each row is its heading. `marked` is a row to stand out.
+    Cells are markup; the first cell of each row is its heading. `marked` is the highlighted row.
     """
     head = "".join(f"<th scope=col{_class(c)}>{escape(c.heading)}</th>" for c in columns)
     body = []

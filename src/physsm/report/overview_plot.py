@@ -1,4 +1,4 @@
-"""A first look at a panel: some of its series, one small plot for each column."""
+"""Overview of a panel: some of its series, one small plot for each column."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from physsm._errors import ConfigError, DataError, RunError
+from physsm._palette import FORECAST, INK, line_styles
 from physsm._values import Panel, Series
 from physsm._whole_files import whole_file
-from physsm.report.palette import FORECAST, INK, line_styles
 from physsm.report.svg import drawing
 
 MAX_COLUMNS = 12
 MAX_SERIES = 5
 ENDINGS = (".png", ".svg")
 
-_FOR_CONTROLS = 3  # of the plots are kept for controls, where there are as many
+_FOR_CONTROLS = 3  # plots reserved for controls, if there are as many
 _WIDE = 9.0  # inches
 _HIGH = 1.55  # of one plot
-_BINS = 500  # a line of more points than two for each of these is drawn as its outline
-_LARGEST = 1e150  # beyond, the arithmetic of axes fails
-_FEW = 150  # rows up to which each measurement is a dot
+_BINS = 500  # bins; a line with more than two points per bin is drawn as its outline
+_LARGEST = 1e150  # larger values overflow inside Matplotlib
+_FEW = 150  # rows up to which each measurement has a dot
 
 
 class _Column(NamedTuple):
     name: str
     is_control: bool
-    place: int
+    number: int
 
 
 def write_overview(
     panel: Panel, path: Path, *, title: str, units: Mapping[str, str] | None = None
 ) -> None:
-    """Write the overview of a panel as PNG or SVG, by the ending of the name."""
+    """Write the overview of a panel as PNG or SVG, by the ending of the path."""
     if path.suffix.lower() not in ENDINGS:
         raise ConfigError(f"a plot cannot be written to {path}: choose .png or .svg")
     for name, column in zip(panel.channels, np.moveaxis(panel.values, -1, 0), strict=True):
@@ -51,7 +51,7 @@ def write_overview(
 
 
 def write_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG or SVG, by the ending of the name."""
+    """Write a figure as PNG or SVG, by the ending of the path."""
     try:
         with whole_file(path) as stream:
             kind = path.suffix.lower().removeprefix(".")
@@ -62,9 +62,9 @@ def write_figure(figure: Figure, path: Path) -> None:
 
 
 def plot_overview(panel: Panel, *, title: str, units: Mapping[str, str] | None = None) -> Figure:
-    """Small multiples: channels first, then controls as far as there is room.
+    """Figure of small multiples: channels first, then controls as far as there is room.
 
-    `units` are those of columns where they are known. What is left out is said in the title.
+    `units` are the known units of columns. The title says what is left out.
     """
     for_controls = min(len(panel.control_names), _FOR_CONTROLS)
     channels = _spread(len(panel.channels), MAX_COLUMNS - for_controls)
@@ -106,9 +106,7 @@ def plot_overview(panel: Panel, *, title: str, units: Mapping[str, str] | None =
 
 
 def _spread(number: int, most: int) -> list[int]:
-    """At most so many of the first `number` integers, evenly spaced, both ends among them
-    where there are two.
-    """
+    """At most `most` integers below `number`, evenly spaced, with both ends if `most` > 1."""
     return np.unique(np.linspace(0, number - 1, min(number, most)).round().astype(int)).tolist()
 
 
@@ -116,9 +114,9 @@ def _draw(axes: Axes, column: _Column, series: list[Series], unit: str | None) -
     styles = line_styles(one.id for one in series)
     for i, one in enumerate(series):
         table = one.controls if column.is_control else one.values
-        measured = ~np.isnan(table[:, column.place])
-        times, values = _outline(one.times[measured], table[measured, column.place])
-        # A control holds from its row until the next.
+        measured = ~np.isnan(table[:, column.number])
+        times, values = _outline(one.times[measured], table[measured, column.number])
+        # A control is held from its row until the next.
         axes.plot(
             times,
             values,
@@ -137,14 +135,14 @@ def _draw(axes: Axes, column: _Column, series: list[Series], unit: str | None) -
 
 
 def _outline(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A line that looks the same with fewer points: the least and the largest of each bin."""
+    """Line with fewer points that looks the same: the minimum and maximum of each bin."""
     if len(times) <= 2 * _BINS:
         return times, values
     edges = np.linspace(0, len(times), _BINS + 1).astype(int)
     pairs = itertools.pairwise(edges.tolist())
     extremes = [(a + values[a:b].argmin(), a + values[a:b].argmax()) for a, b in pairs]
-    kept = np.unique(np.array([0, *np.ravel(extremes), len(times) - 1]))
-    return times[kept], values[kept]
+    chosen = np.unique(np.array([0, *np.ravel(extremes), len(times) - 1]))
+    return times[chosen], values[chosen]
 
 
 def _time_label(panel: Panel, unit: str | None) -> str:
@@ -154,16 +152,16 @@ def _time_label(panel: Panel, unit: str | None) -> str:
 
 
 def _left_out(**drawn: tuple[int, int]) -> str:
-    """What is drawn of each kind, where that is not all."""
+    """Note on the drawn number of each kind, where that is not all."""
     parts = [f"{some} of {all_:,} {kind}" for kind, (some, all_) in drawn.items() if some < all_]
     return f"Drawn: {', '.join(parts)}." if parts else ""
 
 
 def _short(name: str) -> str:
-    """A name that is not longer than a plot is wide."""
+    """Name truncated to the width of a plot."""
     return _as_text(name if len(name) <= 24 else f"{name[:23]}…")
 
 
 def _as_text(words: str) -> str:
-    """Dollars as they are, not as marks of mathematics."""
+    """Text with escaped dollars, which would start a formula in Matplotlib."""
     return words.replace("$", r"\$")

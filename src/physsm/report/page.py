@@ -1,4 +1,4 @@
-"""A run's evaluation as one HTML file that needs nothing else: no scripts, fonts or network."""
+"""Report page: the evaluation of a run as one HTML file, without scripts, fonts or network."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from physsm.report.forecasts import forecasts_section, unknowns_section
 from physsm.report.markup import brief, count, escape, share
 from physsm.report.physics import physics_section
 from physsm.report.scores import best_score, scores_section
-from physsm.report.settings import settings_section
-from physsm.report.training import training_section
+from physsm.report.training import settings_section, training_section
 
-# Should a text ever get past the escaping, the browser still loads and runs nothing.
+# Even if a text escaped the escaping, the browser would load and run nothing.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def write_page(contents: Contents, path: Path) -> None:
-    """Render the page into a file: the whole of it or, if that fails, nothing."""
+    """Write the page to a file atomically."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise RunError(f"{path}: the report cannot be written: its name must end in .html")
     page = render_page(contents).encode()
@@ -32,7 +31,7 @@ def write_page(contents: Contents, path: Path) -> None:
 
 
 def render_page(contents: Contents) -> str:
-    """The page as HTML text. The contents are trusted: `check_contents` checks them."""
+    """Page as HTML text; `check_contents` must have checked the contents."""
     title = escape(contents["title"])
     css = (files("physsm.report") / "page.css").read_text(encoding="utf-8")
     sections = [
@@ -87,7 +86,7 @@ def _header(contents: Contents) -> str:
 
 
 def _summary(contents: Contents) -> str:
-    """One line: the model, the series, the best model, and whether there are warnings."""
+    """Summary in one line: model, series, best model, number of warnings."""
     series = count(contents["data"]["series"], "series", "series")
     text = f"{escape(contents['model'])} on {series} that it was not trained on"
     if best := best_score(contents["scores"]):

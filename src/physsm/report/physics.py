@@ -1,4 +1,4 @@
-"""The section about the equations: what was known, what was learned."""
+"""Section on the physics: known equations and learned unknowns."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from physsm.report.markup import NOTHING, Column, escape, is_finite, number, sha
 
 
 def physics_section(physics: PhysicsPart | None) -> str:
-    """Equations as written and as learned, and a table of the unknowns."""
+    """Section of the equations, as written and as learned, with a table of the unknowns."""
     if physics is None:
-        body = "<p>This model has no physics: all that it knows comes from the data.</p>"
+        body = "<p>This model has no physics: it is learned from the data alone.</p>"
     else:
         equations = "\n".join(_equation(equation) for equation in physics["equations"])
         body = (
@@ -21,11 +21,11 @@ def physics_section(physics: PhysicsPart | None) -> str:
             + f"\n<details>\n<summary>The physics text</summary>\n<pre>{escape(physics['text'])}"
             "</pre>\n</details>"
         )
-    return f"<section id=physics>\n<h2>What was known, what was learned</h2>\n{body}\n</section>"
+    return f"<section id=physics>\n<h2>Known and learned physics</h2>\n{body}\n</section>"
 
 
 def _equation(equation: Equation) -> str:
-    # Escaping leaves question marks and names as they are.
+    # Escaping does not change question marks and names.
     written = re.sub(r"\?\w*", r"<span class=unknown>\g<0></span>", escape(equation["written"]))
     return (
         f"<dl class=equation><dt>as written</dt><dd><code>{written}</code></dd>"
@@ -35,7 +35,7 @@ def _equation(equation: Equation) -> str:
 
 def _unknown_table(unknowns: list[UnknownValue]) -> str:
     if not unknowns:
-        return "<p>Nothing was left unknown.</p>"
+        return "<p>The physics has no unknowns.</p>"
     columns = [
         Column("Unknown"),
         Column("Kind"),
@@ -67,15 +67,15 @@ def _interval(unknown: UnknownValue) -> str:
 
 
 def interval_note(unknowns: Sequence[UnknownValue]) -> str:
-    """What value and interval of the unknowns in a table mean."""
+    """Note on the meaning of values and intervals of unknowns in a table."""
     kinds = {unknown["kind"] for unknown in unknowns}
     parts = []
     if "constant" in kinds:
-        is_sure = any(u["kind"] == "constant" and u["lower"] is not None for u in unknowns)
+        has_error = any(u["kind"] == "constant" and u["lower"] is not None for u in unknowns)
         parts.append(
-            "The interval of a constant says how sure it is if all else in the model is right."
-            if is_sure
-            else "How sure a constant is, this model does not say."
+            "The interval of a constant assumes that the rest of the model is right."
+            if has_error
+            else "This model gives no standard errors of constants."
         )
     if kinds - {"constant"}:
         parts.append(

@@ -1,4 +1,4 @@
-"""A traffic scene seen from above, as a matplotlib figure."""
+"""Matplotlib figure of a traffic scene seen from above."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from physsm._errors import DataError
-from physsm.report.palette import FORECAST, INK, TRUTH_DASH, line_styles
+from physsm._palette import FORECAST, INK, TRUTH_DASH, line_styles
 
 _MAP = "#d4d4d4"
 _OTHERS = "#8a8a8a"
 _WIDEST = 7.0  # inches
-_MARGIN = 8.0  # m around what the target does
+_MARGIN = 8.0  # m around the track of the target
 
 
 def plot_scene(
@@ -29,10 +29,10 @@ def plot_scene(
     title: str = "",
     labels: tuple[str, str] = ("p, along the heading (m)", "y, to the left (m)"),
 ) -> Figure:
-    """The target's past and future among the map's lines and other agents; all in m, one frame.
+    """Figure of the target's past and future, the map's lines and other agents, in m, in one frame.
 
-    Rows of NaN are not drawn. The view holds the target, its future and the forecasts; of the map
-    and the others it shows what lies there. The first forecast is a full line, others are dashed.
+    Rows of NaN are not drawn. The view covers the target, its future and the forecasts, and the map
+    and other agents within. The first forecast is a solid line, the others are dashed.
     """
     drawn = dict(forecasts or {})
     _check({"context": context, "future": future, **drawn}, others, map_lines)
@@ -45,8 +45,8 @@ def plot_scene(
     axes = figure.subplots()
     axes.add_collection(LineCollection(list(map_lines), colors=_MAP, linewidths=0.8, zorder=1))
     _draw_others(axes, others)
-    axes.plot(*future.T, color=INK, lw=1.2, dashes=TRUTH_DASH, label="what it did", zorder=4)
-    # Dots, because a row between two that are missing has no line.
+    axes.plot(*future.T, color=INK, lw=1.2, dashes=TRUTH_DASH, label="actual track", zorder=4)
+    # With dots, because a row between two missing rows has no line.
     axes.plot(*context.T, ".-", color=INK, lw=2.0, ms=5, label="seen", zorder=5)
     _draw_forecasts(axes, drawn)
     now = context[np.isfinite(context).all(axis=1)][-1]
@@ -64,7 +64,7 @@ def plot_scene(
 
 
 def _draw_others(axes: Axes, others: Sequence[np.ndarray]) -> None:
-    """Their ways as thin lines, and where they are at the end of them as dots."""
+    """Draw tracks as thin lines, with a dot at their end."""
     axes.add_collection(LineCollection(list(others), colors=_OTHERS, linewidths=1.4, zorder=2))
     last = [track[np.isfinite(track).all(axis=1)][-1:] for track in others]
     if last:
@@ -82,7 +82,7 @@ def _draw_forecasts(axes: Axes, forecasts: Mapping[str, np.ndarray]) -> None:
 
 
 def _view(shown: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The corners of a rectangle around all points, at most three times as long as it is wide."""
+    """Corners of a rectangle around all points, at most three times as long as wide."""
     points = np.concatenate(shown)
     points = points[np.isfinite(points).all(axis=1)]
     low, high = points.min(axis=0) - _MARGIN, points.max(axis=0) + _MARGIN
@@ -101,4 +101,4 @@ def _check(
         if np.isinf(points).any():
             raise DataError(f"{name} holds an infinite coordinate")
     if not np.isfinite(named["context"]).all(axis=1).any():
-        raise DataError("the context has no row that was measured")
+        raise DataError("the context has no measured row")

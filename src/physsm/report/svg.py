@@ -1,4 +1,4 @@
-"""A Matplotlib figure as SVG that can stand inside a page, beside others."""
+"""Matplotlib figures as inline SVG of one page."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import matplotlib.style
 from matplotlib.figure import Figure
 
 _STYLE = {
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "physsm",  # the same figure is the same SVG
-    "font.family": "DejaVu Sans",  # comes with Matplotlib, so that widths do not depend on the host
+    "svg.fonttype": "none",  # text is not converted to paths
+    "svg.hashsalt": "physsm",  # makes the SVG reproducible
+    "font.family": "DejaVu Sans",  # part of Matplotlib, so that widths do not depend on the host
     "font.size": 9,
     "axes.titlesize": 9,
     "axes.labelsize": 9,
@@ -46,18 +46,18 @@ _REFERENCE = re.compile(r"#([\w.-]+)")
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Within, figures look the same whatever the user's own Matplotlib settings are."""
+    """Context in which figures do not depend on the user's Matplotlib settings."""
     with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
-        # The browser has the glyphs; the font is only used to measure.
+        # The browser has the glyphs; this font is only used to measure text.
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font", UserWarning)
         yield
 
 
 def inline_svg(figure: Figure, name: str, label: str) -> str:
-    """The figure as an `<svg>` element, within `drawing()`.
+    """Figure as an `<svg>` element; call it within `drawing()`.
 
-    Its ids start with `name`, which is unique on the page. `label` says what is seen. Text has the
-    font of the page.
+    Its ids start with `name`, which is unique on the page. `label` describes the figure. Text has
+    the font of the page.
     """
     written = io.StringIO()
     figure.savefig(written, format="svg", metadata={"Date": None})
@@ -73,7 +73,7 @@ def inline_svg(figure: Figure, name: str, label: str) -> str:
     title = ElementTree.Element("title")
     title.text = label
     root.insert(0, title)
-    # No newlines between elements: they are most of the size of a file of small elements.
+    # No newlines between elements: they would be most of the size of the file.
     for element in root.iter():
         element.tail = None
         element.text = (element.text or "").strip() or None
@@ -83,7 +83,7 @@ def inline_svg(figure: Figure, name: str, label: str) -> str:
 
 
 def _drop_namespaces(element: ElementTree.Element) -> None:
-    """In HTML, `<svg>` and what is inside need none, and `href` is no longer in xlink's."""
+    """Remove namespaces: in HTML `<svg>` needs none, and `href` is not in that of xlink."""
     element.tag = element.tag.rpartition("}")[2]
     element.attrib = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
 
@@ -97,7 +97,7 @@ def _drop(parent: ElementTree.Element, tags: tuple[str, ...]) -> None:
 
 
 def _rename_ids(root: ElementTree.Element, name: str) -> None:
-    """Number the ids that something refers to; drop the others, which repeat in each figure."""
+    """Rename the ids that are referred to; drop the others, which repeat in each figure."""
     referring = ("href", "clip-path")
     references = [
         match[1]
