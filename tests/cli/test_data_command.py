@@ -220,7 +220,7 @@ def test_describe_a_data_set(monkeypatch):
     def small(named, data_dir):
         return named.dataset.split(named.protocol, series=(3, 2, 2), rows=30)
 
-    monkeypatch.setattr("physsm.cli.named_data.NamedData.split", small)
+    monkeypatch.setattr("physsm.benchmark.named_data.NamedData.split", small)
     content = json.loads(inside("describe", "pendulum:states", "--json").stdout)
     assert (content["dataset"], content["protocol"]) == ("pendulum", "states")
     assert set(content["parts"]) == {"train", "validation", "test"}
@@ -237,7 +237,7 @@ def test_a_data_set_of_very_many_channels(monkeypatch):
         assert named.protocol == "strict"
         return named.dataset.split("strict", series=(1, 1, 1), steps=5)
 
-    monkeypatch.setattr("physsm.cli.named_data.NamedData.split", small)
+    monkeypatch.setattr("physsm.benchmark.named_data.NamedData.split", small)
     page = inside("describe", "pendulum").stdout
     assert "… and 761 more: --json has all" in page
 

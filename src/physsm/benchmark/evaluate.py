@@ -23,21 +23,21 @@ from physsm.metrics._slices import by_channel, by_horizon
 from physsm.metrics.mae import mae
 from physsm.models._base import AbstractFitted
 
-CLASSICAL = ("repeat_last", "mean", "line", "damped", "arx")
+BASELINES = ("repeat_last", "mean", "line", "damped", "arx")
 
 Score = dict[str, Any]  # the scores of one model by key, and its name
 
 _MAX_CHANNELS = 32  # with scores of their own
 
 
-def fit_classical(
+def fit_baselines(
     train: Panel, validation: Panel, seed: int, horizon: int | None = None
 ) -> dict[str, AbstractFitted]:
     """Fitted baselines, which every model is compared with.
 
     They choose their settings and calibrate their intervals for `horizon`, by default their own.
     """
-    rows = {name: find("models", name, "MODEL") for name in CLASSICAL}
+    rows = {name: find("models", name, "MODEL") for name in BASELINES}
     return {
         name: row.create(None, {"horizon": horizon}).fit(train, validation, seed=seed)
         for name, row in rows.items()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from physsm._errors import DataError
 from physsm._values import Panel, Query
@@ -32,6 +32,17 @@ class Trial:
     debias: Callable[[np.ndarray], np.ndarray] | None = None
     tracks: tuple[tuple[str, str], ...] = ()
     in_domain: int | None = None
+
+    def select(self, chosen: Int[np.ndarray, " chosen"]) -> Trial:
+        """Some of the windows, by their numbers."""
+        query = self.query
+        return replace(
+            self,
+            history=self.history.select(chosen),
+            query=Query(query.times[chosen], query.controls[chosen], query.lengths[chosen]),
+            target=self.target.select(chosen),
+            inside=self.inside.select(chosen),
+        )
 
 
 def panel_trial(panel: Panel, sizes: Sizes, unit: Float[np.ndarray, " channels"]) -> Trial:

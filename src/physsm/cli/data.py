@@ -140,8 +140,9 @@ def describe(
     """Describe a table or a data set: times, gaps, missing values, ranges."""
     from rich.console import Console
 
+    from physsm.benchmark.named_data import named_data
+    from physsm.cli.columns import refuse_columns
     from physsm.cli.data_tables import describe_panel, describe_split
-    from physsm.cli.named_data import named_data, refuse_columns
 
     if plot is not None:
         _check_plot(plot, what)
@@ -198,7 +199,7 @@ def _sources(name: str) -> list[Source]:
 def _read(what: str, columns: dict[str, str | None]) -> Panel:
     from physsm._errors import ConfigError, did_you_mean
     from physsm._registry import names_in
-    from physsm.cli.named_data import column_names
+    from physsm.cli.columns import column_names
     from physsm.data.table import read_table
 
     path = Path(what)

@@ -27,7 +27,7 @@ def forecast(
     """Forecast the series of a table."""
     from physsm._compile_cache import use_compile_cache
     from physsm._errors import ConfigError
-    from physsm.cli.named_data import named_data
+    from physsm.benchmark.named_data import named_data
     from physsm.data.files import write_table
     from physsm.data.output import forecast_frame
     from physsm.models._base import load

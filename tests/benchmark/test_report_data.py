@@ -1,4 +1,4 @@
-"""Scores by hand, and stories that the report accepts."""
+"""Scores by hand, and report data that the report accepts."""
 
 import json
 
@@ -6,8 +6,8 @@ import numpy as np
 
 from physsm._values import Panel, Series
 from physsm.benchmark import predictions
-from physsm.benchmark.evaluate import fit_classical, score
-from physsm.benchmark.story import fingerprint, make_story, plain
+from physsm.benchmark.evaluate import fit_baselines, score
+from physsm.benchmark.report_data import build_report_data, fingerprint, plain
 from physsm.benchmark.trial import panel_trial
 from physsm.data.window import Sizes
 from physsm.report.contents import check_contents
@@ -30,7 +30,7 @@ def make_panel(seed=0, names=("x",)) -> Panel:
 
 def test_scores_of_repeat_last_by_hand():
     panel = make_panel()
-    model = fit_classical(panel, make_panel(1), 0)["repeat_last"]
+    model = fit_baselines(panel, make_panel(1), 0)["repeat_last"]
     trial = panel_trial(panel, SIZES, np.array([2.0]))
     found = score(model, trial)
     history, target = trial.history, trial.target
@@ -71,14 +71,22 @@ def test_targets_do_not_overlap():
     assert all(len(set(row)) == len(row) for row in times)
 
 
-def test_a_story_of_any_model_makes_a_page():
+def test_report_data_of_any_model_make_a_page():
     train, rest = make_panel(), make_panel(1)
-    classical = fit_classical(train, rest, 0)
-    model = classical.pop("arx")
+    baselines = fit_baselines(train, rest, 0)
+    model = baselines.pop("arx")
     trial = panel_trial(rest, SIZES, np.array(model.interface.channel_scale))
-    scores = [score(row, trial) for row in (model, *classical.values())]
-    story = make_story("A <title>", model, classical, rest, SIZES, scores, {"a": {"b": 1}})
-    again = check_contents(json.loads(json.dumps(story)))
+    scores = [score(one, trial) for one in (model, *baselines.values())]
+    report_data = build_report_data(
+        model,
+        baselines,
+        rest,
+        title="A <title>",
+        sizes=SIZES,
+        scores=scores,
+        settings={"a": {"b": 1}},
+    )
+    again = check_contents(json.loads(json.dumps(report_data)))
     assert again["settings"] == {"a.b": 1}
     assert "A &lt;title&gt;" in render_page(again)
 
