@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from physsm.cli.options import INTERRUPTED, Debug, Json
+from physsm.cli.options import INTERRUPTED, DataDir, Debug, Json
 from physsm.cli.output import show, show_error, show_json, show_plain
 
 if TYPE_CHECKING:
@@ -95,9 +95,7 @@ def run(
         str | None, typer.Option(help="Columns to run, such as drone:strict; all by default.")
     ] = None,
     results: Results = Path("results"),
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder to search first for data files.")
-    ] = None,
+    data_dir: DataDir = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:

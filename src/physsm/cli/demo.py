@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from physsm.cli.options import Debug, Json
+from physsm.cli.options import Debug, Json, Seed
 from physsm.cli.output import show, show_json, show_plain
 
 
@@ -15,7 +15,7 @@ def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for report and model.")] = Path(
         "demo_run"
     ),
-    seed: Annotated[int, typer.Option(help="The random seed.", min=0, max=2**31 - 1)] = 0,
+    seed: Seed = 0,
     json: Json = False,
     debug: Debug = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from physsm.cli.options import Debug, Json
+from physsm.cli.options import DataDir, Debug, Json
 from physsm.cli.output import show, show_json, show_plain
 
 
@@ -24,9 +24,7 @@ def evaluate(
         int | None, typer.Option(help="Time steps of context before each target.", min=2)
     ] = None,
     horizon: Annotated[int | None, typer.Option(help="Time steps of each target.", min=1)] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder to search first for a data set's files.")
-    ] = None,
+    data_dir: DataDir = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:

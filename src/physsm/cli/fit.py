@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from physsm._registry import names_in
-from physsm.cli.options import INTERRUPTED, Debug, Json
+from physsm.cli.columns import ChannelColumns, SeriesColumn, TimeColumn, TimeUnit
+from physsm.cli.options import INTERRUPTED, DataDir, Debug, Json, Seed
 from physsm.cli.output import show_error, show_json
 
 
@@ -26,15 +27,13 @@ def fit(
         str | None,
         typer.Option("--physics", metavar="NAME|FILE", help="A built-in system or a .phys file."),
     ] = None,
-    time: Annotated[str | None, typer.Option(help="The column of times.")] = None,
-    series: Annotated[str | None, typer.Option(help="The column that names the series.")] = None,
-    channels: Annotated[str | None, typer.Option(help="Measured columns: a,b.")] = None,
+    time: TimeColumn = None,
+    series: SeriesColumn = None,
+    channels: ChannelColumns = None,
     controls: Annotated[
         str | None, typer.Option(help="Control columns; by default those of the physics.")
     ] = None,
-    time_unit: Annotated[
-        str | None, typer.Option(help="Unit of datetimes: s (default), min, h or d.")
-    ] = None,
+    time_unit: TimeUnit = None,
     config: Annotated[
         Path | None,
         typer.Option(help="A TOML file with settings, or a named configuration, such as drone."),
@@ -42,11 +41,9 @@ def fit(
     model: Annotated[
         str, typer.Option(help=f"A forecaster: {', '.join(names_in('models'))}.")
     ] = "phy_ssm",
-    seed: Annotated[int, typer.Option(help="The random seed.", min=0, max=2**31 - 1)] = 0,
+    seed: Seed = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder to search first for a data set's files.")
-    ] = None,
+    data_dir: DataDir = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:

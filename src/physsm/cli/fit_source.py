@@ -8,8 +8,7 @@ from pathlib import Path
 
 from physsm._values import Panel
 from physsm.benchmark.named_data import NamedData, named_data
-from physsm.cli.columns import column_names, refuse_columns
-from physsm.data.table import read_table
+from physsm.cli.columns import read_columns, refuse_columns
 from physsm.datasets._dataset import Split
 from physsm.physics.read import find_structure
 from physsm.physics.system import System
@@ -42,18 +41,14 @@ def read_source(
     if (named := named_data(table)) is not None:
         return _data_set(named, table, physics, columns, data_dir)
     system = None if physics is None else System(find_structure(physics))
-    controls = column_names(columns["controls"])
-    if controls is None and system is not None:
-        controls = list(system.controls)
-    panel = read_table(
-        Path(table),
-        time=columns["time"],
-        series=columns["series"],
-        channels=column_names(columns["channels"]),
-        controls=controls,
-        time_unit=columns["time-unit"] or "s",  # type: ignore[arg-type]
+    controls = None if system is None else list(system.controls)
+    return Source(
+        data=read_columns(Path(table), columns, controls),
+        title=Path(table).stem,
+        data_set=None,
+        physics=physics,
+        system=system,
     )
-    return Source(data=panel, title=Path(table).stem, data_set=None, physics=physics, system=system)
 
 
 def _data_set(
