@@ -9,7 +9,7 @@ from physsm._values import Panel, Series
 from physsm.benchmark.evaluate import BASELINES, score
 from physsm.benchmark.experiment import Column, Job, Row
 from physsm.benchmark.job import make_split, run_job
-from physsm.benchmark.pipeline import prepare, table_parts
+from physsm.benchmark.pipeline import prepare, table_data
 from physsm.benchmark.report_data import plain
 from physsm.benchmark.run import Request, fit_run
 from physsm.benchmark.run_folder import load_baselines, run_sizes
@@ -41,20 +41,22 @@ def test_a_run_trains_scores_and_reports_with_the_same_window_sizes(tmp_path):
 def test_sizes_in_the_settings_stay():
     prepared = prepare("s5", None, {**OPEN, "horizon": 7}, one_series(400))
     assert prepared.sizes == Sizes(context=66, horizon=7, stride=6)
-    assert prepared.forecaster.sizes(one_series(90)) == prepared.sizes
+    assert prepared.forecaster.window_settings.sizes(one_series(90)) == prepared.sizes
 
 
 def test_parts_of_a_table_have_windows_of_the_decided_sizes():
     sizes = Sizes(context=20, horizon=10, stride=4)
-    parts = table_parts(one_series(200), sizes, seed=0)
-    for part in (parts.train, parts.validation):
+    panel = one_series(200)
+    prepared = prepare("s5", None, {**OPEN, "context": 20, "horizon": 10, "stride": 4}, panel)
+    data = table_data(panel, prepared, seed=0)
+    for part in (data.train, data.validation):
         assert (part.windows.stop - part.windows.boundary == sizes.horizon).all()
         assert (part.windows.boundary - part.windows.start == sizes.context).all()
         assert part.windows.stop.max() == part.panel.lengths.max()
-    assert (np.diff(parts.train.windows.boundary) == sizes.stride).all()
-    assert len(parts.cut_evaluation().history) == parts.validation.windows.number
+    assert (np.diff(data.train.windows.boundary) == sizes.stride).all()
+    assert len(data.cut_evaluation().history) == data.validation.windows.number
     with pytest.raises(DataError, match="too few"):
-        table_parts(one_series(80), sizes, seed=0)
+        table_data(one_series(80), prepared, seed=0)
 
 
 def test_a_run_and_a_job_fit_the_same_model(tmp_path):

@@ -7,7 +7,7 @@ from physsm.benchmark.evaluate import BASELINES, score
 from physsm.benchmark.run import Request, fit_run
 from physsm.benchmark.run_folder import load_baselines, run_sizes
 from physsm.benchmark.trial import validation_trial
-from physsm.models._classical import AbstractClassical
+from physsm.models._baseline.forecaster import AbstractBaseline
 
 
 def test_windows_units_and_horizon_are_those_of_the_protocol(tmp_path):
@@ -22,11 +22,11 @@ def test_windows_units_and_horizon_are_those_of_the_protocol(tmp_path):
     assert line["horizon"][-1][1] == split.sizes.horizon
     expected = score(run.model, validation_trial(split))
     assert line["extrap_mae"] == expected["extrap_mae"]
-    assert isinstance(run.model, AbstractClassical)
+    assert isinstance(run.model, AbstractBaseline)
     shorter = find("models", "line", "MODEL").create(None, {"points": [5], "horizon": 3})
     narrow = shorter.fit(split.train.panel, split.validation.panel)
     # The intervals were made for the protocol's horizon, not for a shorter one.
     assert run.model.spread.leads.max() > narrow.spread.leads.max()
     arx = load_baselines(run.folder)["arx"]
-    assert isinstance(arx, AbstractClassical)
+    assert isinstance(arx, AbstractBaseline)
     np.testing.assert_allclose(arx.spread.leads.max(), run.model.spread.leads.max(), rtol=0.2)

@@ -13,7 +13,7 @@ from physsm.benchmark.run_folder import data_of, is_table_of, load_baselines, ru
 from physsm.benchmark.trial import split_trial
 from physsm.data.window import Sizes
 from physsm.datasets._dataset import Split
-from physsm.models._store import load
+from physsm.models._base import load
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,8 +20,9 @@ from physsm.benchmark.pipeline import (
     Report,
     TrainingOptions,
     fit_and_score,
+    fit_input,
     prepare,
-    protocol_parts,
+    protocol_data,
 )
 from physsm.benchmark.report_data import plain
 from physsm.benchmark.trial import split_trial
@@ -88,13 +89,13 @@ def _fit_and_score(job: Job, split: Split, folder: Path, report: Report) -> Reco
     dataset: Dataset = find("datasets", job.column.dataset, "DATASET")
     needs_physics = find("models", job.row.model, "MODEL").physics
     system = System.load(job.row.physics or dataset.system) if needs_physics else None
-    prepared = prepare(job.row.model, system, job.settings, split.train.panel)
-    parts = protocol_parts(split, partial(split_trial, split, job.column.test_windows))
+    prepared = prepare(job.row.model, system, job.settings, fit_input(split.train))
+    data = protocol_data(split, partial(split_trial, split, job.column.test_windows))
     is_started = (folder / "position.json").exists()
     training = TrainingOptions(folder=folder, resume=is_started, report=report)
     try:
         return fit_and_score(
-            prepared.forecaster, parts, seed=job.seed, training=training, with_baselines=False
+            prepared.forecaster, data, seed=job.seed, training=training, with_baselines=False
         )
     except DataError as error:
         raise ConfigError(

@@ -1,7 +1,7 @@
 """The path of every run: parts of the data → fit → baselines → scores.
 
 `physsm fit` and a benchmark job both call `fit_and_score`. They differ only in the origin of the
-parts (`table_parts`, or the protocol of a data set) and in how the record is stored (a run folder,
+parts (`table_data` or `protocol_data`) and in how the record is stored (a run folder,
 or a result file).
 """
 
@@ -18,9 +18,8 @@ from physsm._values import Panel
 from physsm.benchmark.evaluate import Score, beside, fit_baselines, score_all
 from physsm.benchmark.trial import Trial, panel_trial
 from physsm.data.scale import channel_moments
-from physsm.data.split import default_split
-from physsm.data.window import Sizes, windows
-from physsm.datasets._dataset import Part, Split
+from physsm.data.window import Part, Sizes
+from physsm.datasets._dataset import Split
 from physsm.models._base import AbstractFitted, AbstractForecaster
 from physsm.physics.system import System
 from physsm.training.loop import Progress
@@ -37,7 +36,7 @@ class Prepared(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Parts:
+class RunData:
     """Training and validation parts of a run, and the windows on which it is scored.
 
     `sizes` are those of the evaluation windows. `cut_evaluation` is called after the fit, so that
@@ -74,13 +73,13 @@ class Record:
 
 
 def prepare(
-    model: str, system: System | None, settings: Mapping[str, Any], panel: Panel
+    model: str, system: System | None, settings: Mapping[str, Any], given: Panel | Part
 ) -> Prepared:
-    """A forecaster for a panel. Window sizes that the settings leave open are decided here, once:
-    a forecaster that decided in `fit` would see only the training part, and choose smaller ones.
+    """A forecaster for a table or a training part. Window sizes that the settings leave open are
+    decided here, once, and written into the settings, so that a report states them.
     """
     kind = find("models", model, "MODEL")
-    sizes = kind.create(system, settings).sizes(panel)
+    sizes = kind.create(system, settings).window_settings.sizes(given)
     missing = {
         name: size
         for name, size in asdict(sizes).items()
@@ -90,24 +89,22 @@ def prepare(
     return Prepared(kind.create(system, complete), complete, sizes)
 
 
-def table_parts(panel: Panel, sizes: Sizes, seed: int) -> Parts:
-    """The default split of a table, with windows of these sizes. The validation windows, whose
-    targets do not overlap, are also the evaluation windows.
-    """
-    context, horizon, stride = sizes.context, sizes.horizon, sizes.stride
-    train, validation = default_split(panel, seed, context + horizon)
-    evaluation = panel_trial(validation, sizes, channel_moments(train)[1])
-    return Parts(
-        train=Part(train, windows(train, context, horizon, stride), raw=()),
-        validation=Part(validation, windows(validation, context, horizon, horizon), raw=()),
-        sizes=sizes,
+def table_data(panel: Panel, prepared: Prepared, seed: int) -> RunData:
+    """The default split of a table, with evaluation windows of its validation part."""
+    parts = prepared.forecaster.parts(panel, seed=seed)
+    scale = channel_moments(parts.train.panel)[1]
+    evaluation = panel_trial(parts.validation.panel, prepared.sizes, scale)
+    return RunData(
+        train=parts.train,
+        validation=parts.validation,
+        sizes=prepared.sizes,
         cut_evaluation=lambda: evaluation,
     )
 
 
-def protocol_parts(split: Split, cut_evaluation: Callable[[], Trial]) -> Parts:
+def protocol_data(split: Split, cut_evaluation: Callable[[], Trial]) -> RunData:
     """The parts of a protocol, with evaluation windows of its validation or its test part."""
-    return Parts(
+    return RunData(
         train=split.train,
         validation=split.validation,
         sizes=split.sizes,
@@ -115,18 +112,23 @@ def protocol_parts(split: Split, cut_evaluation: Callable[[], Trial]) -> Parts:
     )
 
 
+def fit_input(part: Part) -> Panel:
+    """What a forecaster takes of a part, for its window sizes and its fit."""
+    return part.panel
+
+
 def fit_and_score(
     forecaster: AbstractForecaster,
-    parts: Parts,
+    data: RunData,
     *,
     seed: int,
     training: TrainingOptions,
     with_baselines: bool,
 ) -> Record:
-    """Fit a forecaster to the parts, and score it on their evaluation windows; `with_baselines`
-    also fits and scores the baselines, for the same horizon.
+    """Fit a forecaster to the training and validation parts, and score it on the evaluation
+    windows; `with_baselines` also fits and scores the baselines, for the same horizon.
     """
-    train, validation = _fit_input(parts.train), _fit_input(parts.validation)
+    train, validation = fit_input(data.train), fit_input(data.validation)
     options: dict[str, Any] = {"seed": seed}
     if forecaster.trains:
         options |= {
@@ -137,11 +139,9 @@ def fit_and_score(
     began = time.perf_counter()
     model = forecaster.fit(train, validation, **options)
     fitted = time.perf_counter()
-    baselines = (
-        fit_baselines(train, validation, seed, parts.sizes.horizon) if with_baselines else {}
-    )
+    baselines = fit_baselines(train, validation, seed, data.sizes.horizon) if with_baselines else {}
     compared = time.perf_counter()
-    evaluation = parts.cut_evaluation()
+    evaluation = data.cut_evaluation()
     scores = score_all(beside(model, baselines), evaluation)
     return Record(
         model=model,
@@ -151,8 +151,3 @@ def fit_and_score(
         fit_seconds=fitted - began,
         score_seconds=time.perf_counter() - compared,
     )
-
-
-def _fit_input(part: Part) -> Panel:
-    """What `fit` of a forecaster takes of a part."""
-    return part.panel

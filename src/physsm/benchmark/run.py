@@ -17,16 +17,16 @@ from physsm.benchmark.pipeline import (
     Report,
     TrainingOptions,
     fit_and_score,
+    fit_input,
     prepare,
-    protocol_parts,
-    table_parts,
+    protocol_data,
+    table_data,
 )
 from physsm.benchmark.report_data import build_report_data, fingerprint, plain
 from physsm.benchmark.trial import validation_trial
 from physsm.data.window import Sizes
 from physsm.datasets._dataset import Split
-from physsm.models._base import AbstractFitted
-from physsm.models._store import load
+from physsm.models._base import AbstractFitted, load
 from physsm.physics.system import System
 
 
@@ -90,18 +90,19 @@ def fit_run(
     """
     panel = source.train.panel if isinstance(source, Split) else source
     settings = {**_protocol_settings(source, request.model), **request.settings}
-    prepared = prepare(request.model, request.system, settings, panel)
+    given = fit_input(source.train) if isinstance(source, Split) else source
+    prepared = prepare(request.model, request.system, settings, given)
     if isinstance(source, Split):
-        parts = protocol_parts(source, partial(validation_trial, source))
+        data = protocol_data(source, partial(validation_trial, source))
     else:
-        parts = table_parts(panel, prepared.sizes, request.seed)
+        data = table_data(source, prepared, request.seed)
     run_folder.claim(folder, request.note(panel), resume)
     if resume and (report_data := run_folder.finished_report_data(folder)) is not None:
         return _stored_run(folder, report_data)
     training = TrainingOptions(folder=folder / "checkpoints", resume=resume, report=report)
     try:
         record = fit_and_score(
-            prepared.forecaster, parts, seed=request.seed, training=training, with_baselines=True
+            prepared.forecaster, data, seed=request.seed, training=training, with_baselines=True
         )
     except (DataError, ConfigError):
         if not resume:
@@ -111,18 +112,18 @@ def fit_run(
     report_data = build_report_data(
         record.model,
         record.baselines,
-        parts.validation.panel,
+        data.validation.panel,
         title=title,
-        sizes=parts.sizes,
+        sizes=data.sizes,
         scores=record.scores,
         settings={**used, "seed": request.seed},
     )
     extra = {"fingerprint": fingerprint(panel), "seed": request.seed}
-    run_folder.write_outcome(folder, record, parts.sizes, report_data, extra)
+    run_folder.write_outcome(folder, record, data.sizes, report_data, extra)
     return Run(
         folder=folder,
         model=record.model,
-        sizes=parts.sizes,
+        sizes=data.sizes,
         report_data=report_data,
     )
 

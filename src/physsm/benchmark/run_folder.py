@@ -20,8 +20,8 @@ from physsm.benchmark.evaluate import BASELINES
 from physsm.benchmark.pipeline import Record
 from physsm.benchmark.report_data import fingerprint, plain
 from physsm.data.window import Sizes
-from physsm.models._base import AbstractFitted
-from physsm.models._store import load, save_model
+from physsm.models._base import AbstractFitted, load
+from physsm.models._files import save_model
 from physsm.training.checkpoint import make_folder, read_json, write_atomically, write_json
 
 _NOTE = "run.json"
