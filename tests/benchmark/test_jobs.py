@@ -1,13 +1,14 @@
 """Benchmark jobs: their results, result files, and interruptions."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from physsm._errors import ConfigError, RunError
 from physsm._registry import find
-from physsm.benchmark.experiment import Experiment, Job, jobs
+from physsm.benchmark.experiment import Experiment, Job, experiment_names, jobs, read_experiment
 from physsm.benchmark.job import depends_on_seed, make_split, run_job
 from physsm.benchmark.pages import to_latex, to_markdown
 from physsm.benchmark.runner import run_jobs
@@ -15,6 +16,7 @@ from physsm.benchmark.store import KEYS, Store
 from physsm.benchmark.summary import cell_text, summarise
 from physsm.data.window import cut_windows
 
+RESULTS = Path(__file__).parents[2] / "results"
 SMALL = {"series": [6, 3, 4], "rows": 45}
 S5 = {**find("models", "s5", "MODEL").test_settings(), "training": {"steps": 8, "validations": 4}}
 
@@ -140,6 +142,14 @@ def test_a_foreign_file_among_the_results_is_an_error(tmp_path):
     (tmp_path / "notes.json").write_text("[1]")
     with pytest.raises(RunError, match=r"notes\.json is not a result"):
         Store(tmp_path).results("small", EXPERIMENT)
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_stored_results_of_the_repository_belong_to_jobs(name):
+    table, experiment = read_experiment(name)
+    results, others = Store(RESULTS / table).results(table, experiment)
+    assert results
+    assert not others
 
 
 EXPERIMENT = Experiment.model_validate(

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,9 @@ KEYS = (  # of every result
     "notes",
     "request",
 )
+
+# A renamed setting is the same setting: results that were stored before stay valid.
+_FORMER_NAMES = {"bypass_speed": "direct_speed"}
 
 
 class Store:
@@ -133,6 +136,17 @@ def _is_number(value: Any) -> bool:
 def digest(job: Job) -> str:
     """A short hash of all that a job depends on; settings for other columns do not count."""
     row = job.row.model_dump(include={"model", "label", "physics", "ablation"})
-    asked = {**job.model_dump(exclude={"row"}), "row": row, "settings": job.settings}
+    settings = _with_former_names(job.settings)
+    asked = {**job.model_dump(exclude={"row"}), "row": row, "settings": settings}
     text = json.dumps(asked, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _with_former_names(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings under the names they had when results were first stored."""
+    return {
+        _FORMER_NAMES.get(name, name): (
+            _with_former_names(value) if isinstance(value, Mapping) else value
+        )
+        for name, value in settings.items()
+    }
