@@ -7,14 +7,15 @@ from physsm._errors import DataError
 from physsm._registry import find
 from physsm._values import Panel, Series
 from physsm.benchmark.evaluate import BASELINES, score
+from physsm.benchmark.evaluation_windows import windows_of_test_part
 from physsm.benchmark.experiment import Column, Job, Row
 from physsm.benchmark.job import make_split, run_job
 from physsm.benchmark.pipeline import prepare, table_data
 from physsm.benchmark.report_data import plain
 from physsm.benchmark.run import Request, fit_run
 from physsm.benchmark.run_folder import load_baselines, run_sizes
-from physsm.benchmark.trial import split_trial
 from physsm.data.window import Sizes
+from physsm.models._network.fitted import FittedNetwork
 
 S5 = {**find("models", "s5", "MODEL").test_settings(), "training": {"steps": 4, "validations": 2}}
 OPEN = {name: value for name, value in S5.items() if name not in ("context", "horizon", "stride")}
@@ -31,6 +32,7 @@ def test_a_run_trains_scores_and_reports_with_the_same_window_sizes(tmp_path):
     request = Request(model="s5", settings=OPEN, system=None, seed=0)
     run = fit_run(request, one_series(400), tmp_path / "run", title="")
     sizes = Sizes(context=66, horizon=33, stride=6)
+    assert isinstance(run.model, FittedNetwork)
     assert run.model.sizes == run.sizes == run_sizes(run.folder) == sizes
     settings = run.report_data["settings"]
     assert [settings[name] for name in ("context", "horizon", "stride")] == [66, 33, 6]
@@ -71,6 +73,6 @@ def test_a_run_and_a_job_fit_the_same_model(tmp_path):
     split = make_split(job, None)
     request = Request(model="s5", settings=S5, system=None, seed=3, data="pendulum:states")
     run = fit_run(request, split, tmp_path / "run", title="")
-    expected = score(run.model, split_trial(split))
+    expected = score(run.model, windows_of_test_part(split))
     expected.pop("model")
     assert result["metrics"] == plain(expected)

@@ -4,9 +4,9 @@ import numpy as np
 
 from physsm._registry import find
 from physsm.benchmark.evaluate import BASELINES, score
+from physsm.benchmark.evaluation_windows import windows_of_validation_part
 from physsm.benchmark.run import Request, fit_run
 from physsm.benchmark.run_folder import load_baselines, run_sizes
-from physsm.benchmark.trial import validation_trial
 from physsm.models._baseline.forecaster import AbstractBaseline
 
 
@@ -20,7 +20,7 @@ def test_windows_units_and_horizon_are_those_of_the_protocol(tmp_path):
     assert [row["model"] for row in run.scores] == ["line", *(n for n in BASELINES if n != "line")]
     line = run.scores[0]
     assert line["horizon"][-1][1] == split.sizes.horizon
-    expected = score(run.model, validation_trial(split))
+    expected = score(run.model, windows_of_validation_part(split))
     assert line["extrap_mae"] == expected["extrap_mae"]
     assert isinstance(run.model, AbstractBaseline)
     shorter = find("models", "line", "MODEL").create(None, {"points": [5], "horizon": 3})

@@ -18,7 +18,7 @@ from physsm.benchmark.pages import to_latex, to_markdown
 from physsm.benchmark.store import KEYS, Store
 from physsm.benchmark.story import plain
 from physsm.benchmark.summary import summarise
-from physsm.benchmark.trial import panel_trial
+from physsm.benchmark.evaluation_windows import windows_of_panel
 from physsm.cli.bench_table import grid_of
 from physsm.cli.tables import score_table
 from physsm.data.window import Sizes
@@ -102,7 +102,7 @@ def test_evaluation_computes_it(part):
     panel = Panel.from_series(series, ("x", "y"))
     model = fit_classical(panel, panel, 0)["repeat_last"]
     sizes = Sizes(context=10, horizon=5, stride=5)
-    windows = replace(panel_trial(panel, sizes, np.full(2, SCALE)), tracks=(("x", "y"),))
+    windows = replace(windows_of_panel(panel, sizes, np.full(2, SCALE)), tracks=(("x", "y"),))
     values = json.loads(json.dumps(plain(score(model, windows))))
     scale = SCALE if part == "extrap" else 1.0
     expected = np.abs(windows.target.values).max() / scale

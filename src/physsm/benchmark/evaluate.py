@@ -15,7 +15,7 @@ import numpy as np
 
 from physsm._registry import find
 from physsm._values import Panel
-from physsm.benchmark.trial import Trial, panel_trial
+from physsm.benchmark.evaluation_windows import EvaluationWindows, windows_of_panel
 from physsm.benchmark.window_parts import context_parts, target_parts
 from physsm.data.window import Sizes
 from physsm.metrics._metric import every_score
@@ -45,28 +45,28 @@ def fit_baselines(
 
 
 def evaluate(
-    model: AbstractFitted, classical: Mapping[str, AbstractFitted], panel: Panel, sizes: Sizes
+    model: AbstractFitted, baselines: Mapping[str, AbstractFitted], panel: Panel, sizes: Sizes
 ) -> list[Score]:
     """Scores of the model, then of each baseline."""
-    unit = np.array(model.interface.channel_scale)
-    trial = panel_trial(model.check(panel), sizes, unit)
-    return score_all(beside(model, classical), trial)
+    scale = np.array(model.interface.channel_scale)
+    windows = windows_of_panel(model.check(panel), sizes, scale)
+    return score_all(beside(model, baselines), windows)
 
 
 def beside(
-    model: AbstractFitted, classical: Mapping[str, AbstractFitted]
+    model: AbstractFitted, baselines: Mapping[str, AbstractFitted]
 ) -> dict[str, AbstractFitted]:
     """The model first, then the baselines except one of the same name."""
-    return {model.name: model, **{k: row for k, row in classical.items() if k != model.name}}
+    return {model.name: model, **{k: row for k, row in baselines.items() if k != model.name}}
 
 
-def score(model: AbstractFitted, trial: Trial) -> Score:
+def score(model: AbstractFitted, windows: EvaluationWindows) -> Score:
     """Scores of one model by key, for all metrics that the windows and the model allow.
 
     `horizon` and `channels` hold the extrapolation MAE by tenths of the horizon and by channel.
     """
-    contexts, interp_windows = context_parts(model, trial)
-    parts = {**contexts, **target_parts(model, trial)}
+    contexts, interp_windows = context_parts(model, windows)
+    parts = {**contexts, **target_parts(model, windows)}
     values: Score = {"model": model.name, "interp_windows": interp_windows}
     for each in every_score():
         part = parts.get(each.column.part)
@@ -75,12 +75,12 @@ def score(model: AbstractFitted, trial: Trial) -> Score:
     target = parts["extrap"]
     by_tenths = by_horizon(mae, target.measured, target.predicted)
     values["horizon"] = [[*steps, value] for steps, value in by_tenths]
-    if len(trial.target.channels) <= _MAX_CHANNELS:
+    if len(windows.target.channels) <= _MAX_CHANNELS:
         errors = by_channel(mae, target.measured, target.predicted)
-        values["channels"] = dict(zip(trial.target.channels, errors, strict=True))
+        values["channels"] = dict(zip(windows.target.channels, errors, strict=True))
     return values
 
 
-def score_all(models: Mapping[str, AbstractFitted], trial: Trial) -> list[Score]:
+def score_all(models: Mapping[str, AbstractFitted], windows: EvaluationWindows) -> list[Score]:
     """Scores of each model, under the names they are given."""
-    return [{**score(model, trial), "model": name} for name, model in models.items()]
+    return [{**score(model, windows), "model": name} for name, model in models.items()]

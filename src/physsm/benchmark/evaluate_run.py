@@ -8,9 +8,9 @@ from typing import Any
 
 from physsm._errors import ConfigError, DataError
 from physsm.benchmark.evaluate import Score, beside, evaluate, score_all
+from physsm.benchmark.evaluation_windows import windows_of_test_part
 from physsm.benchmark.named_data import NamedData
 from physsm.benchmark.run_folder import data_of, is_table_of, load_baselines, run_sizes
-from physsm.benchmark.trial import split_trial
 from physsm.data.window import Sizes
 from physsm.datasets._dataset import Split
 from physsm.models._base import load
@@ -66,7 +66,7 @@ def score_on_data_set(run: Path, named: NamedData, data_dir: Path | None) -> Dat
             f"the channels of {named.dataset.name} differ from those of the table of the fit",
             hint=f"fit to it: physsm fit {name} --out RUN",
         )
-    windows = split_trial(split)
+    windows = windows_of_test_part(split)
     return DataSetScores(
         scores=score_all(beside(model, load_baselines(run)), windows),
         split=split,

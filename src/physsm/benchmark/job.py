@@ -14,6 +14,7 @@ from typing import Any
 
 from physsm._errors import ConfigError, DataError
 from physsm._registry import find
+from physsm.benchmark.evaluation_windows import windows_of_test_part
 from physsm.benchmark.experiment import Job
 from physsm.benchmark.pipeline import (
     Record,
@@ -25,7 +26,6 @@ from physsm.benchmark.pipeline import (
     protocol_data,
 )
 from physsm.benchmark.report_data import plain
-from physsm.benchmark.trial import split_trial
 from physsm.datasets._dataset import Dataset, Split
 from physsm.models._base import AbstractFitted
 from physsm.physics.system import System
@@ -90,7 +90,7 @@ def _fit_and_score(job: Job, split: Split, folder: Path, report: Report) -> Reco
     needs_physics = find("models", job.row.model, "MODEL").physics
     system = System.load(job.row.physics or dataset.system) if needs_physics else None
     prepared = prepare(job.row.model, system, job.settings, fit_input(split.train))
-    data = protocol_data(split, partial(split_trial, split, job.column.test_windows))
+    data = protocol_data(split, partial(windows_of_test_part, split, job.column.test_windows))
     is_started = (folder / "position.json").exists()
     training = TrainingOptions(folder=folder, resume=is_started, report=report)
     try:

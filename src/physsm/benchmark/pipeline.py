@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from physsm._registry import find
 from physsm._values import Panel
 from physsm.benchmark.evaluate import Score, beside, fit_baselines, score_all
-from physsm.benchmark.trial import Trial, panel_trial
+from physsm.benchmark.evaluation_windows import EvaluationWindows, windows_of_panel
 from physsm.data.scale import channel_moments
 from physsm.data.window import Part, Sizes
 from physsm.datasets._dataset import Split
@@ -46,7 +46,7 @@ class RunData:
     train: Part
     validation: Part
     sizes: Sizes
-    cut_evaluation: Callable[[], Trial]
+    cut_evaluation: Callable[[], EvaluationWindows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Record:
 
     model: AbstractFitted
     baselines: Mapping[str, AbstractFitted]
-    evaluation: Trial
+    evaluation: EvaluationWindows
     scores: list[Score]
     fit_seconds: float
     score_seconds: float
@@ -93,7 +93,7 @@ def table_data(panel: Panel, prepared: Prepared, seed: int) -> RunData:
     """The default split of a table, with evaluation windows of its validation part."""
     parts = prepared.forecaster.parts(panel, seed=seed)
     scale = channel_moments(parts.train.panel)[1]
-    evaluation = panel_trial(parts.validation.panel, prepared.sizes, scale)
+    evaluation = windows_of_panel(parts.validation.panel, prepared.sizes, scale)
     return RunData(
         train=parts.train,
         validation=parts.validation,
@@ -102,7 +102,7 @@ def table_data(panel: Panel, prepared: Prepared, seed: int) -> RunData:
     )
 
 
-def protocol_data(split: Split, cut_evaluation: Callable[[], Trial]) -> RunData:
+def protocol_data(split: Split, cut_evaluation: Callable[[], EvaluationWindows]) -> RunData:
     """The parts of a protocol, with evaluation windows of its validation or its test part."""
     return RunData(
         train=split.train,

@@ -12,7 +12,7 @@ import numpy as np
 
 from physsm._values import Forecast, Panel, Unknowns
 from physsm.benchmark.evaluate import Score
-from physsm.benchmark.trial import Trial, panel_trial
+from physsm.benchmark.evaluation_windows import EvaluationWindows, windows_of_panel
 from physsm.data.window import Sizes
 from physsm.models._base import AbstractFitted
 from physsm.physics.explain import learned_equations, lifted_equations
@@ -159,10 +159,10 @@ def _time_label(panel: Panel) -> str:
     return f"{layout.time} ({layout.time_unit} since {layout.origin})"
 
 
-def _example_windows(model: AbstractFitted, panel: Panel, sizes: Sizes) -> Trial:
+def _example_windows(model: AbstractFitted, panel: Panel, sizes: Sizes) -> EvaluationWindows:
     """The first window of each of the first series."""
     scale = np.array(model.interface.channel_scale)
-    found = panel_trial(panel, sizes, scale)
+    found = windows_of_panel(panel, sizes, scale)
     first: dict[str, int] = {}
     for i, name in enumerate(found.history.ids):
         first.setdefault(_series(name), i)
@@ -182,7 +182,7 @@ class _Forecasts(NamedTuple):
 
     @classmethod
     def of(
-        cls, model: AbstractFitted, others: Mapping[str, AbstractFitted], windows: Trial
+        cls, model: AbstractFitted, others: Mapping[str, AbstractFitted], windows: EvaluationWindows
     ) -> _Forecasts:
         history, query = windows.history, windows.query
         return cls(
@@ -195,7 +195,7 @@ class _Forecasts(NamedTuple):
 
 
 def _example(
-    i: int, windows: Trial, forecasts: _Forecasts, units: Mapping[str, str]
+    i: int, windows: EvaluationWindows, forecasts: _Forecasts, units: Mapping[str, str]
 ) -> dict[str, Any]:
     """Context, target and forecasts of one window, by channel."""
     context, target, forecast = windows.history[i], windows.target[i], forecasts.model

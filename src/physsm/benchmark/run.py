@@ -13,6 +13,7 @@ from physsm._registry import find
 from physsm._values import Panel
 from physsm.benchmark import run_folder
 from physsm.benchmark.evaluate import Score
+from physsm.benchmark.evaluation_windows import windows_of_validation_part
 from physsm.benchmark.pipeline import (
     Report,
     TrainingOptions,
@@ -23,7 +24,6 @@ from physsm.benchmark.pipeline import (
     table_data,
 )
 from physsm.benchmark.report_data import build_report_data, fingerprint, plain
-from physsm.benchmark.trial import validation_trial
 from physsm.data.window import Sizes
 from physsm.datasets._dataset import Split
 from physsm.models._base import AbstractFitted, load
@@ -93,7 +93,7 @@ def fit_run(
     given = fit_input(source.train) if isinstance(source, Split) else source
     prepared = prepare(request.model, request.system, settings, given)
     if isinstance(source, Split):
-        data = protocol_data(source, partial(validation_trial, source))
+        data = protocol_data(source, partial(windows_of_validation_part, source))
     else:
         data = table_data(source, prepared, request.seed)
     run_folder.claim(folder, request.note(panel), resume)
