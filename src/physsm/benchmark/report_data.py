@@ -14,6 +14,7 @@ from physsm._values import Forecast, Panel, Unknowns
 from physsm.benchmark.evaluate import Score
 from physsm.benchmark.evaluation_windows import EvaluationWindows, windows_of_panel
 from physsm.data.window import Sizes
+from physsm.metrics._metric import NOMINAL_COVERAGE
 from physsm.models._base import AbstractFitted
 from physsm.physics.explain import learned_equations, lifted_equations
 from physsm.physics.system import System
@@ -54,7 +55,7 @@ def build_report_data(
             "physics": None if system is None else _physics(system, unknowns, truth),
             "data": _data(panel),
             "scores": scores,
-            "coverage_wanted": 0.9,
+            "coverage_wanted": NOMINAL_COVERAGE,
             "examples": [
                 {
                     **_example(i, windows, forecasts, {} if system is None else system.units),

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from physsm.benchmark.evaluation_windows import EvaluationWindows
 from physsm.benchmark.predictions import (
     Values,
     forecast_targets,
     predict_one_step,
     reconstruct_contexts,
 )
-from physsm.benchmark.evaluation_windows import EvaluationWindows
 from physsm.metrics._metric import Part, Score
 from physsm.models._base import AbstractFitted
 

@@ -44,7 +44,7 @@ def demo(
     write_page(result.report_data, page)  # type: ignore[arg-type]
     seconds = time.perf_counter() - began
     if json:
-        scores = shown_scores("everywhere", set(result.rows[0]))
+        scores = shown_scores("everywhere", set(result.scores[0]))
         keys = ("model", *(score.key for score in scores))
         show_json(
             {
