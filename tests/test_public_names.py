@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import physsm
+from physsm._registry import find, names_in
 
 
 def test_public_names():
@@ -20,7 +21,10 @@ def test_public_names():
         "RunError",
         "System",
         "__version__",
+        "datasets",
         "load",
+        "metrics",
+        "models",
         "panel_from_arrays",
         "read_table",
         "to_panel",
@@ -31,6 +35,23 @@ def test_public_names():
         assert getattr(physsm, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'Sytem'"):
         physsm.Sytem  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("package", "attribute"), [("models", "MODEL"), ("datasets", "DATASET"), ("metrics", "METRIC")]
+)
+def test_each_family_is_listed_and_importable_by_name(package, attribute):
+    family = getattr(physsm, package)
+    listed = dir(family)
+    assert len(listed) == len(names_in(package))
+    for name in listed:
+        assert getattr(family, name) is not None
+    for file in names_in(package):
+        exported = find(package, file, attribute)
+        name = exported.__name__ if package == "models" else file
+        assert name in listed
+    with pytest.raises(AttributeError, match="no attribute 'Gokku'"):
+        family.Gokku  # noqa: B018
 
 
 def loaded_by(code: str) -> set[str]:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from physsm._version import __version__
 
 if TYPE_CHECKING:
+    from physsm import datasets as datasets
+    from physsm import metrics as metrics
+    from physsm import models as models
     from physsm._compile_cache import use_compile_cache as use_compile_cache
     from physsm._errors import ConfigError as ConfigError
     from physsm._errors import DataError as DataError
@@ -53,15 +56,21 @@ __all__ = [
     "RunError",
     "System",
     "__version__",
+    "datasets",
     "load",
+    "metrics",
+    "models",
     "panel_from_arrays",
     "read_table",
     "to_panel",
     "use_compile_cache",
 ]
+_PACKAGES = ("datasets", "metrics", "models")
 
 
 def __getattr__(name: str) -> object:
+    if name in _PACKAGES:
+        return import_module(f"physsm.{name}")
     if name not in _MODULES:
         raise AttributeError(f"module 'physsm' has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)

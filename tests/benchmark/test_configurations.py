@@ -62,7 +62,7 @@ def test_the_number_of_parameters_is_that_of_the_file():
     assert wider - found == drift + (64 + 1) + decoder + head
 
 
-def test_classical_rows_have_no_parameters():
+def test_baselines_have_no_parameters():
     assert number_of_parameters("repeat_last", {}, System.load("sir"), 3) is None
 
 

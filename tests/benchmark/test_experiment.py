@@ -1,10 +1,10 @@
-"""Tables as TOML: what they say, and what is wrong with those that say it badly."""
+"""Experiments as TOML: their jobs, and errors that name the place."""
 
 import pytest
 
 from physsm._errors import ConfigError
 from physsm._registry import find, names_in
-from physsm.benchmark.experiment import experiment_names, read_experiment, units
+from physsm.benchmark.experiment import experiment_names, jobs, read_experiment
 from physsm.benchmark.store import digest
 
 TEXT = """\
@@ -39,10 +39,10 @@ def table(tmp_path):
     return write
 
 
-def test_units_are_all_cells_with_their_settings(table):
+def test_jobs_are_all_cells_with_their_settings(table):
     name, experiment = read_experiment(table(TEXT))
-    found = list(units(name, experiment, range(2), "smoke"))
-    assert [unit.name for unit in found] == [
+    found = list(jobs(name, experiment, range(2), "smoke"))
+    assert [job.name for job in found] == [
         "pendulum-states-line-smoke-0",
         "pendulum-states-line-smoke-1",
         "pendulum-states-small_s5-smoke-0",
@@ -53,21 +53,21 @@ def test_units_are_all_cells_with_their_settings(table):
     assert found[0].settings == {"points": [5]}
     assert found[2].settings == {"training": {"steps": 3, "batch_size": 8}}
     assert found[4].settings == {"points": [5], "horizon": 80}
-    assert len({digest(unit) for unit in found}) == 6
+    assert len({digest(job) for job in found}) == 6
 
 
 def test_some_rows_can_be_chosen(table):
     name, experiment = read_experiment(table(TEXT))
-    found = list(units(name, experiment, [7], "cpu", ["small_s5"]))
-    assert [(unit.row.model, unit.seed) for unit in found] == [("s5", 7)]
+    found = list(jobs(name, experiment, [7], "cpu", ["small_s5"]))
+    assert [(job.row.model, job.seed) for job in found] == [("s5", 7)]
     with pytest.raises(ConfigError, match=r"no row 'lime'.*line"):
-        list(units(name, experiment, [0], "cpu", ["lime"]))
+        list(jobs(name, experiment, [0], "cpu", ["lime"]))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("title = ", "is no TOML"),
+        ("title = ", "is not TOML"),
         ('title = "x"', "data: Field required"),
         (TEXT.replace("pendulum:states", "mine.csv", 1), r"data\.0\.name.*evaluate"),
         (TEXT.replace("[[row]]\nmodel", "[[row]]\nmodle", 1), "row.0"),
@@ -96,8 +96,8 @@ def test_tables_that_come_with_physsm_name_what_exists(name):
     _, experiment = read_experiment(name)
     for column in experiment.data:
         assert column.protocol in find("datasets", column.dataset, "DATASET").protocols
-    for unit in units(name, experiment, [0], "cpu"):
-        assert unit.row.model in names_in("models")
-        model = find("models", unit.row.model, "MODEL")
+    for job in jobs(name, experiment, [0], "cpu"):
+        assert job.row.model in names_in("models")
+        model = find("models", job.row.model, "MODEL")
         if not model.physics:
-            model.create(None, unit.settings)
+            model.create(None, job.settings)

@@ -121,7 +121,7 @@ def test_list(tmp_path):
     folder.mkdir(parents=True)
     (folder / "log10").write_text("")
     page = inside("list").stdout
-    assert "1 of 3 here" in page
+    assert "1 of 3 present" in page
     assert f"drone: {folder}" in page
     assert "simulated" in page
     assert "physsm data get NAME" in page
@@ -130,7 +130,7 @@ def test_list(tmp_path):
 def test_a_simulated_set_needs_no_files():
     result = inside("get", "pendulum")
     assert result.exit_code == 0
-    assert result.stdout == "pendulum is simulated: nothing needs to be fetched.\n"
+    assert result.stdout == "pendulum is simulated: there is nothing to download.\n"
 
 
 def test_get_tells_the_terms_and_what_cannot_be_had(toy, tmp_path):
@@ -139,7 +139,7 @@ def test_get_tells_the_terms_and_what_cannot_be_had(toy, tmp_path):
     lines = result.stdout.splitlines()
     assert lines[0] == "toy: A toy"
     assert lines[1:3] == ["  licence  CC BY-NC 4.0", "  terms    Play only."]
-    assert lines[-2] == f"  1 file fetched into {tmp_path / 'mine' / 'toy'}, 0 here before"
+    assert lines[-2] == f"  1 file fetched into {tmp_path / 'mine' / 'toy'}, 0 present before"
     assert lines[-1] == "  no public address (needed): two. Make it."
     assert isinstance(result.exception, PhyssmError)
     assert "toy is not complete: toy/two cannot be downloaded" in str(result.exception)
@@ -220,7 +220,7 @@ def test_describe_a_data_set(monkeypatch):
     def small(named, data_dir):
         return named.dataset.split(named.protocol, series=(3, 2, 2), rows=30)
 
-    monkeypatch.setattr("physsm.cli.named_data.NamedData.split", small)
+    monkeypatch.setattr("physsm.benchmark.named_data.NamedData.split", small)
     content = json.loads(inside("describe", "pendulum:states", "--json").stdout)
     assert (content["dataset"], content["protocol"]) == ("pendulum", "states")
     assert set(content["parts"]) == {"train", "validation", "test"}
@@ -228,7 +228,7 @@ def test_describe_a_data_set(monkeypatch):
     assert (test["windows"], test["share_that_touches_training"]) == (2, 0)
     assert test["controls"][0]["name"] == "torque"
     page = inside("describe", "pendulum:states", "--plot", "look.svg").stdout
-    assert "windows of 20 rows seen and 10 forecast" in page
+    assert "windows: a context of 20 time steps, a horizon of 10" in page
     assert "theta (rad)" in Path("look.svg").read_text()
 
 
@@ -237,7 +237,7 @@ def test_a_data_set_of_very_many_channels(monkeypatch):
         assert named.protocol == "strict"
         return named.dataset.split("strict", series=(1, 1, 1), steps=5)
 
-    monkeypatch.setattr("physsm.cli.named_data.NamedData.split", small)
+    monkeypatch.setattr("physsm.benchmark.named_data.NamedData.split", small)
     page = inside("describe", "pendulum").stdout
     assert "… and 761 more: --json has all" in page
 

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from physsm.benchmark.evaluate import CLASSICAL
+from physsm.benchmark.evaluate import BASELINES
 from physsm.cli.main import run as run_command
 
 pytestmark = pytest.mark.usefixtures("without_type_checks")  # a user has none of them
@@ -110,7 +110,7 @@ def run(desk) -> Path:
     assert len(lines) == 11  # the first step, and each tenth
     assert "loss" in lines[-1]
     content = json.loads(result.stdout)
-    assert [row["model"] for row in content["rows"]] == ["phy_ssm", *CLASSICAL]
+    assert [row["model"] for row in content["rows"]] == ["phy_ssm", *BASELINES]
     assert [row["name"] for row in content["unknowns"]] == ["k", "c"]
     return desk.folder / "run"
 
@@ -142,7 +142,7 @@ def test_forecast_has_the_columns_of_the_table(desk, run):
 def test_evaluate_and_report(desk, run):
     result = desk.run("evaluate", "run", "table.csv", "--json")
     assert result.returncode == 0, result.stderr
-    assert len(json.loads(result.stdout)["rows"]) == 1 + len(CLASSICAL)
+    assert len(json.loads(result.stdout)["rows"]) == 1 + len(BASELINES)
     shown = desk.run("evaluate", "run", "table.csv").stdout
     assert "phy_ssm" in shown
     assert "table of the fit" in " ".join(shown.split())
@@ -173,7 +173,7 @@ def test_a_finished_run_is_not_trained_again(desk, run):
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["rows"][0]["model"] == "phy_ssm"
     assert (model.read_bytes(), model.stat().st_mtime_ns) == before
-    story = (run / "evaluation.json").read_bytes()
+    report_data = (run / "evaluation.json").read_bytes()
     try:
         for damaged in ("{}", "[]", None):
             (run / "evaluation.json").unlink()
@@ -183,7 +183,7 @@ def test_a_finished_run_is_not_trained_again(desk, run):
             assert "evaluation.json is missing or damaged" in " ".join(says.split())
             (run / "evaluation.json").touch()
     finally:
-        (run / "evaluation.json").write_bytes(story)
+        (run / "evaluation.json").write_bytes(report_data)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])

@@ -12,14 +12,14 @@ from rich.console import Console
 import physsm.metrics
 from physsm._errors import RunError
 from physsm._values import Panel, Series
-from physsm.benchmark.evaluate import fit_classical, score
+from physsm.benchmark.evaluate import fit_baselines, score
+from physsm.benchmark.evaluation_windows import windows_of_panel
 from physsm.benchmark.experiment import Experiment
 from physsm.benchmark.pages import to_latex, to_markdown
+from physsm.benchmark.report_data import plain
 from physsm.benchmark.store import KEYS, Store
-from physsm.benchmark.story import plain
 from physsm.benchmark.summary import summarise
-from physsm.benchmark.trial import panel_trial
-from physsm.cli.bench_table import grid_of
+from physsm.cli.bench_table import sheet_grid
 from physsm.cli.tables import score_table
 from physsm.data.window import Sizes
 from physsm.report.contents import check_contents
@@ -100,9 +100,9 @@ def test_evaluation_computes_it(part):
         for i in range(3)
     ]
     panel = Panel.from_series(series, ("x", "y"))
-    model = fit_classical(panel, panel, 0)["repeat_last"]
+    model = fit_baselines(panel, panel, 0)["repeat_last"]
     sizes = Sizes(context=10, horizon=5, stride=5)
-    windows = replace(panel_trial(panel, sizes, np.full(2, SCALE)), tracks=(("x", "y"),))
+    windows = replace(windows_of_panel(panel, sizes, np.full(2, SCALE)), tracks=(("x", "y"),))
     values = json.loads(json.dumps(plain(score(model, windows))))
     scale = SCALE if part == "extrap" else 1.0
     expected = np.abs(windows.target.values).max() / scale
@@ -133,7 +133,7 @@ def test_pages_of_benchmarks_show_it(part):
     key, heading = f"{part}_largest", f"largest {part} (furlong)"
     sheets = summarise([result("a", {key: 1.5}), result("b", {key: 2.5})])
     assert key in asdict(sheets[0])["columns"]
-    assert heading in shown(grid_of(sheets[0]))
+    assert heading in shown(sheet_grid(sheets[0]))
     assert f"| model | {heading} |" in to_markdown(sheets)
     assert "| `b` | **2.500** |" in to_markdown(sheets)
     assert r"b & \textbf{2.500}" in to_latex(sheets)

@@ -17,8 +17,7 @@ from physsm import System
 from physsm._errors import ConfigError, DataError, RunError
 from physsm._registry import find, names_in
 from physsm._values import Forecast, Panel, Query, Series
-from physsm.models._base import AbstractFitted, AbstractForecaster
-from physsm.models._base import load
+from physsm.models._base import AbstractFitted, AbstractForecaster, load
 from tests.models.toy import as_frame, recordings, toy_panel
 
 pytestmark = pytest.mark.parametrize("name", names_in("models"))

@@ -1,6 +1,6 @@
-"""The demonstration: a pendulum whose friction and length are unknown, driven and badly measured.
+"""The demonstration: a driven pendulum with unknown friction, length and gain, measured with noise.
 
-Everything is simulated here, so that what the model recovers can be held against the truth.
+All series are simulated, so that the learned values can be compared with the true ones.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from physsm.benchmark.evaluate import evaluate, fit_classical
-from physsm.benchmark.story import make_story, plain
+from physsm.benchmark.evaluate import evaluate, fit_baselines
+from physsm.benchmark.report_data import build_report_data, plain
 from physsm.data.window import Sizes
 from physsm.datasets.pendulum import states
 from physsm.models.phy_ssm.forecaster import PhySSM
@@ -21,7 +21,7 @@ from physsm.physics.system import System
 from physsm.training.loop import Progress
 
 PHYSICS = """\
-# one pendulum, recorded many times: its friction, length and actuator are not known
+# one pendulum, measured in many series: its friction, length and actuator gain are unknown
 control torque
 observe theta
 theta' = omega
@@ -31,7 +31,7 @@ unknown ?g_over_l, ?friction, ?gain constant
 ?friction >= 0
 unit theta = rad, omega = rad/s, torque = N m
 """
-# Trained to look 40 rows ahead, and asked for 120: this is where knowing the equations pays.
+# Trained for a horizon of 40 time steps and scored at 120, where known equations help most.
 SIZES = Sizes(context=80, horizon=120, stride=8)
 SETTINGS: dict[str, Any] = {
     "context": 60,
@@ -43,20 +43,21 @@ SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demonstration found."""
+    """Scores of all models, learned unknowns and report data of the demonstration."""
 
-    rows: list[dict[str, Any]]
+    scores: list[dict[str, Any]]
     unknowns: list[dict[str, Any]]
-    story: dict[str, Any]
+    report_data: dict[str, Any]
     seconds: float
 
 
 def run_demo(
     seed: int, folder: Path | None, watch: Callable[[str], Callable[[Progress], None]]
 ) -> Demo:
-    """Simulate, fit Phy-SSM and a plain S5 of equal size, and compare with classical rows.
+    """Simulate series, fit Phy-SSM and a plain S5 of equal size, and compare both with baselines.
 
-    `watch(name)` gives the progress report of each fit. The fitted Phy-SSM is saved in `folder`.
+    `watch(name)` returns the receiver of the progress of each fit. The fitted Phy-SSM is saved in
+    `folder`.
     """
     began = time.perf_counter()
     data = states(series=(12, 4, 16), rows=200, mean_gap=0.08, friction=0.15, seed=seed)
@@ -67,16 +68,29 @@ def run_demo(
     plain_s5 = S5Forecaster(**SETTINGS).fit(
         data.train, data.validation, seed=seed, report=watch("s5")
     )
-    others = {"s5": plain_s5, **fit_classical(data.train, data.validation, seed)}
-    rows = plain(evaluate(fitted, others, data.test, SIZES))
+    others = {"s5": plain_s5, **fit_baselines(data.train, data.validation, seed)}
+    scores = plain(evaluate(fitted, others, data.test, SIZES))
     pendulum = data.test_truth.coefficients
     truth = {
         "g_over_l": float(pendulum.k[0]),
         "friction": float(pendulum.c[0]),
         "gain": float(pendulum.gain[0]),
     }
-    settings = {**fitted.describe()["config"], "seed": seed}
-    story = make_story("Driven pendulum", fitted, others, data.test, SIZES, rows, settings, truth)
+    report_data = build_report_data(
+        fitted,
+        others,
+        data.test,
+        title="Driven pendulum",
+        sizes=SIZES,
+        scores=scores,
+        settings={**fitted.describe()["config"], "seed": seed},
+        truth=truth,
+    )
     if folder is not None:
         fitted.save(folder)
-    return Demo(rows, story["physics"]["unknowns"], story, time.perf_counter() - began)
+    return Demo(
+        scores=scores,
+        unknowns=report_data["physics"]["unknowns"],
+        report_data=report_data,
+        seconds=time.perf_counter() - began,
+    )

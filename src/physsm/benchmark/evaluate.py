@@ -15,29 +15,29 @@ import numpy as np
 
 from physsm._registry import find
 from physsm._values import Panel
-from physsm.benchmark.trial import Trial, panel_trial
+from physsm.benchmark.evaluation_windows import EvaluationWindows, windows_of_panel
 from physsm.benchmark.window_parts import context_parts, target_parts
-from physsm.data.window import Sizes
+from physsm.data.window import Part, Sizes
 from physsm.metrics._metric import every_score
 from physsm.metrics._slices import by_channel, by_horizon
 from physsm.metrics.mae import mae
 from physsm.models._base import AbstractFitted
 
-CLASSICAL = ("repeat_last", "mean", "line", "damped", "arx")
+BASELINES = ("repeat_last", "mean", "line", "damped", "arx")
 
 Score = dict[str, Any]  # the scores of one model by key, and its name
 
 _MAX_CHANNELS = 32  # with scores of their own
 
 
-def fit_classical(
-    train: Panel, validation: Panel, seed: int, horizon: int | None = None
+def fit_baselines(
+    train: Panel | Part, validation: Panel | Part, seed: int, horizon: int | None = None
 ) -> dict[str, AbstractFitted]:
     """Fitted baselines, which every model is compared with.
 
     They choose their settings and calibrate their intervals for `horizon`, by default their own.
     """
-    rows = {name: find("models", name, "MODEL") for name in CLASSICAL}
+    rows = {name: find("models", name, "MODEL") for name in BASELINES}
     return {
         name: row.create(None, {"horizon": horizon}).fit(train, validation, seed=seed)
         for name, row in rows.items()
@@ -45,28 +45,28 @@ def fit_classical(
 
 
 def evaluate(
-    model: AbstractFitted, classical: Mapping[str, AbstractFitted], panel: Panel, sizes: Sizes
+    model: AbstractFitted, baselines: Mapping[str, AbstractFitted], panel: Panel, sizes: Sizes
 ) -> list[Score]:
     """Scores of the model, then of each baseline."""
-    unit = np.array(model.interface.channel_scale)
-    trial = panel_trial(model.check(panel), sizes, unit)
-    return score_all(beside(model, classical), trial)
+    scale = np.array(model.interface.channel_scale)
+    windows = windows_of_panel(model.check(panel), sizes, scale)
+    return score_all(beside(model, baselines), windows)
 
 
 def beside(
-    model: AbstractFitted, classical: Mapping[str, AbstractFitted]
+    model: AbstractFitted, baselines: Mapping[str, AbstractFitted]
 ) -> dict[str, AbstractFitted]:
     """The model first, then the baselines except one of the same name."""
-    return {model.name: model, **{k: row for k, row in classical.items() if k != model.name}}
+    return {model.name: model, **{k: row for k, row in baselines.items() if k != model.name}}
 
 
-def score(model: AbstractFitted, trial: Trial) -> Score:
+def score(model: AbstractFitted, windows: EvaluationWindows) -> Score:
     """Scores of one model by key, for all metrics that the windows and the model allow.
 
     `horizon` and `channels` hold the extrapolation MAE by tenths of the horizon and by channel.
     """
-    contexts, interp_windows = context_parts(model, trial)
-    parts = {**contexts, **target_parts(model, trial)}
+    contexts, interp_windows = context_parts(model, windows)
+    parts = {**contexts, **target_parts(model, windows)}
     values: Score = {"model": model.name, "interp_windows": interp_windows}
     for each in every_score():
         part = parts.get(each.column.part)
@@ -75,12 +75,12 @@ def score(model: AbstractFitted, trial: Trial) -> Score:
     target = parts["extrap"]
     by_tenths = by_horizon(mae, target.measured, target.predicted)
     values["horizon"] = [[*steps, value] for steps, value in by_tenths]
-    if len(trial.target.channels) <= _MAX_CHANNELS:
+    if len(windows.target.channels) <= _MAX_CHANNELS:
         errors = by_channel(mae, target.measured, target.predicted)
-        values["channels"] = dict(zip(trial.target.channels, errors, strict=True))
+        values["channels"] = dict(zip(windows.target.channels, errors, strict=True))
     return values
 
 
-def score_all(models: Mapping[str, AbstractFitted], trial: Trial) -> list[Score]:
+def score_all(models: Mapping[str, AbstractFitted], windows: EvaluationWindows) -> list[Score]:
     """Scores of each model, under the names they are given."""
-    return [{**score(model, trial), "model": name} for name, model in models.items()]
+    return [{**score(model, windows), "model": name} for name, model in models.items()]

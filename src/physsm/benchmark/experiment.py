@@ -1,32 +1,32 @@
 """An experiment: a table of models on data sets, written in TOML.
 
-    title = "Classical forecasts on every data set"
-    seeds = 3                      # 0, 1 and 2, where a seed changes anything
+    title = "Baselines on every data set"
+    seeds = 3                      # 0, 1 and 2, where a seed changes the result
 
     [[data]]                       # a column: a data set under a protocol; data = [NAMES] is short
     name = "drone:strict"
     settings = { stride = 25 }     # of the protocol
-    test_windows = 600             # at most, evenly chosen; all by default
+    test_windows = 600             # at most, evenly spaced; all by default
 
     [[row]]                        # a model
     model = "arx"
-    label = "arx_100_by_2"         # its name in the table; the model's by default
+    label = "arx_100_by_2"         # its name in the table; by default the model's
     settings = { lags = [50], spacing = 2 }
-    configuration = "drone"        # settings by name, under the row's own
+    configuration = "drone"        # named settings, which the row's own override
     on = ["drone:strict"]          # all columns by default
-    ablation = "no regulariser"    # what was left out, if something was
-    [row.settings_on."drone:strict"]  # settings for one column, over the others
+    ablation = "no regulariser"    # the part that was left out, if any
+    [row.settings_on."drone:strict"]  # settings for one column, which override the others
     horizon = 200
-    [row.budgets.smoke]            # settings for a budget, over the others
+    [row.budgets.smoke]            # settings for a budget, which override the others
     training = { steps = 10 }
 
     [budgets.smoke]                # the same for all rows that have a configuration
     training = { epochs = 1 }
 
-    [published."drone:paper".arx_100_by_2]  # what others report of a row
+    [published."drone:paper".arx_100_by_2]  # published scores of a row
     extrap_mae = 0.3
 
-A unit of work is one cell of it with a seed and a budget.
+A job is one cell of the table with a seed and a budget.
 """
 
 from __future__ import annotations
@@ -72,8 +72,9 @@ class Column(BaseModel):
     def _names_a_protocol(cls, name: str) -> str:
         if re.fullmatch(r"\w+:\w+", name) is None:
             raise ValueError(
-                f"{name!r} is no data set with a protocol, such as covid:strict (all: physsm data "
-                "list); for a table of your own, fit each model and score it with physsm evaluate"
+                f"{name!r} is not a data set with a protocol, such as covid:strict (physsm data "
+                "list shows all); for a table of your own, fit each model with physsm fit and "
+                "score it with physsm evaluate"
             )
         return name
 
@@ -110,12 +111,12 @@ class Row(BaseModel):
 
 
 def _as_column(written: Any) -> Any:
-    """A name alone is a column without settings."""
+    """A column from a name alone, without settings."""
     return {"name": written} if isinstance(written, str) else written
 
 
 class Experiment(BaseModel):
-    """A table: `data` are its columns, `row` its rows."""
+    """A table: `data` holds its columns, `row` its rows."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -128,7 +129,7 @@ class Experiment(BaseModel):
 
     @model_validator(mode="after")
     def _give_budgets(self) -> Experiment:
-        """Rows with a named configuration take the table's budgets, under their own."""
+        """Pass the table's budgets on to rows with a configuration; their own override these."""
         rows = tuple(
             row.model_copy(update={"budgets": merged(self.budgets, row.budgets)})
             if row.configuration
@@ -138,8 +139,11 @@ class Experiment(BaseModel):
         return self.model_copy(update={"row": rows, "budgets": {}})
 
 
-class Unit(BaseModel):
-    """One cell of a table with a seed and a budget: all that its result depends on."""
+class Job(BaseModel):
+    """One cell of a table with a seed and a budget: all that its result depends on.
+
+    Field names are part of `store.digest`: results of other names would count as foreign.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -151,18 +155,18 @@ class Unit(BaseModel):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Those of the model: named, for all, for the column, for the budget, the later before the
-        earlier.
+        """Settings of the model: those of its configuration, the row, the column and the budget. A
+        later one overrides an earlier one.
         """
         row, where = self.row, self.column.name
-        found = configuration(row.configuration, row.model) if row.configuration else {}
+        settings = configuration(row.configuration, row.model) if row.configuration else {}
         for more in (
             row.settings,
             row.settings_on.get(where, {}),
             row.budgets.get(self.budget, {}),
         ):
-            found = merged(found, more)
-        return found
+            settings = merged(settings, more)
+        return settings
 
     @property
     def name(self) -> str:
@@ -172,9 +176,9 @@ class Unit(BaseModel):
 
 
 def experiment_names() -> list[str]:
-    """The tables that come with physsm."""
-    found = (Path(entry.name) for entry in _FOLDER.iterdir())
-    return sorted(path.stem for path in found if path.suffix == ".toml")
+    """Names of the tables that come with physsm."""
+    paths = (Path(entry.name) for entry in _FOLDER.iterdir())
+    return sorted(path.stem for path in paths if path.suffix == ".toml")
 
 
 def read_experiment(name: str) -> tuple[str, Experiment]:
@@ -191,20 +195,20 @@ def read_experiment(name: str) -> tuple[str, Experiment]:
     return name, _parsed(_FOLDER.joinpath(f"{name}.toml").read_text("utf-8"), f"{name}.toml")
 
 
-def units(
+def jobs(
     table: str,
     experiment: Experiment,
     seeds: Sequence[int],
     budget: Budget,
     models: Sequence[str] | None = None,
-) -> Iterator[Unit]:
-    """All cells of a table for these seeds; of some rows if `models` names them."""
+) -> Iterator[Job]:
+    """The jobs of a table for these seeds: all its cells, or those of the rows in `models`."""
     rows = _chosen(experiment, models)
     for column in experiment.data:
         for row in rows:
             if row.on is None or column.name in row.on:
                 for seed in seeds:
-                    yield Unit(table=table, column=column, row=row, seed=seed, budget=budget)
+                    yield Job(table=table, column=column, row=row, seed=seed, budget=budget)
 
 
 def _chosen(experiment: Experiment, models: Sequence[str] | None) -> Sequence[Row]:
@@ -220,15 +224,15 @@ def _parsed(text: str, source: str) -> Experiment:
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{source} is no TOML: {error}") from error
+        raise ConfigError(f"{source} is not TOML: {error}") from error
     try:
-        found = Experiment.model_validate(content)
+        experiment = Experiment.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise ConfigError(f"{source}: {place}: {first['msg']}") from None
-    _check_names(found, source)
-    return found
+    _check_names(experiment, source)
+    return experiment
 
 
 def _check_names(experiment: Experiment, source: str) -> None:
@@ -240,8 +244,8 @@ def _check_names(experiment: Experiment, source: str) -> None:
     for where, rows in experiment.published.items():
         if where not in columns:
             raise ConfigError(f"{source}: published: there is no column {where!r}")
-        if foreign := [name for name in rows if name not in labels]:
-            raise ConfigError(f"{source}: published: there is no row {foreign[0]!r}")
+        if unknown := [name for name in rows if name not in labels]:
+            raise ConfigError(f"{source}: published: there is no row {unknown[0]!r}")
     for row in experiment.row:
         if row.configuration is not None:
             configuration(row.configuration, row.model)

@@ -1,4 +1,4 @@
-"""How many parameters a model has for the columns of a data set, without its data."""
+"""Parameter counts of models for the columns of a data set, without its series."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from physsm.physics.system import System
 
 
 def row_parameters(row: Row) -> int | None:
-    """The number of parameters of a row's model, if it has a named configuration."""
+    """The parameter count of a row's model; None without a named configuration."""
     if row.configuration is None:
         return None
     named = read_configuration(row.configuration)
@@ -32,7 +32,9 @@ def row_parameters(row: Row) -> int | None:
 def number_of_parameters(
     model: str, settings: Mapping[str, Any], system: System, channels: int
 ) -> int | None:
-    """Of a network for so many channels and the controls of a system; None for other models."""
+    """The parameter count of a network for so many channels and the controls of a system; None for
+    models that are no networks.
+    """
     kind = find("models", model, "MODEL")
     if not issubclass(kind, NetworkForecaster):
         return None

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from physsm._values import Panel, Query
-from physsm.benchmark.trial import Trial
+from physsm.benchmark.evaluation_windows import EvaluationWindows
 from physsm.metrics._metric import NOMINAL_COVERAGE, every_score
 from physsm.models._base import AbstractFitted
 
@@ -34,7 +34,7 @@ class TargetForecasts:
     quantile_scores: dict[str, float]
 
 
-def forecast_targets(model: AbstractFitted, windows: Trial) -> TargetForecasts:
+def forecast_targets(model: AbstractFitted, windows: EvaluationWindows) -> TargetForecasts:
     """Forecasts of all targets."""
     by_quantiles = [score for score in every_score() if score.metric.needs == "quantiles"]
     steps = windows.query.times.shape[1]
@@ -45,9 +45,9 @@ def forecast_targets(model: AbstractFitted, windows: Trial) -> TargetForecasts:
         mean.append(_padded(future.mean, steps))
         lower.append(_padded(future.lower, steps))
         upper.append(_padded(future.upper, steps))
-        measured = windows.target.values[chosen, : future.mean.shape[1]] / windows.unit
+        measured = windows.target.values[chosen, : future.mean.shape[1]] / windows.scale
         numbers.append(int((~np.isnan(measured)).sum()))
-        quantiles = np.stack([future.quantile(level) for level in _LEVELS]) / windows.unit
+        quantiles = np.stack([future.quantile(level) for level in _LEVELS]) / windows.scale
         for score in by_quantiles:
             block_scores[score.key].append(score.metric.function(measured, quantiles, _LEVELS))
     return TargetForecasts(
@@ -59,7 +59,7 @@ def forecast_targets(model: AbstractFitted, windows: Trial) -> TargetForecasts:
 
 
 def predict_one_step(
-    model: AbstractFitted, windows: Trial
+    model: AbstractFitted, windows: EvaluationWindows
 ) -> tuple[Int[np.ndarray, " chosen"], Values]:
     """Predictions one step ahead inside the contexts, and the windows they are of.
 
@@ -76,7 +76,7 @@ def predict_one_step(
     return chosen, np.concatenate([_padded(part, steps) for part in parts])
 
 
-def reconstruct_contexts(model: AbstractFitted, windows: Trial) -> Values:
+def reconstruct_contexts(model: AbstractFitted, windows: EvaluationWindows) -> Values:
     """The contexts as a model reconstructs them after it has seen them as a whole."""
     steps = windows.history.times.shape[1]
     parts = [
@@ -86,7 +86,7 @@ def reconstruct_contexts(model: AbstractFitted, windows: Trial) -> Values:
     return np.concatenate(parts)
 
 
-def _blocks(windows: Trial) -> Iterator[tuple[np.ndarray, Panel, Query]]:
+def _blocks(windows: EvaluationWindows) -> Iterator[tuple[np.ndarray, Panel, Query]]:
     """Windows in blocks, so that the memory of a model does not grow with their number."""
     for first in range(0, len(windows.history), _BLOCK):
         chosen = np.arange(first, min(first + _BLOCK, len(windows.history)))

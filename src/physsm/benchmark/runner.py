@@ -1,6 +1,6 @@
-"""Units run one after the other, each in a program of its own.
+"""Jobs run one after the other, each in its own process.
 
-So each has its own peak of memory, starts as a new program does, and takes nothing down with it.
+So each has its own peak memory and starts fresh, and a crash cannot take the others down.
 """
 
 from __future__ import annotations
@@ -15,51 +15,51 @@ from pathlib import Path
 from typing import Any, Literal
 
 from physsm._errors import PhyssmError
-from physsm.benchmark.experiment import Unit
+from physsm.benchmark.experiment import Job
 from physsm.benchmark.store import Store
 from physsm.training.loop import Progress
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a unit: its result, or why there is none."""
+    """The end of a job: its result, or the error that prevented it. `known`: there was a result."""
 
-    unit: Unit
+    job: Job
     state: Literal["done", "known", "failed"]
     result: dict[str, Any] | None = None
     error: str | None = None
 
 
-def run_units(
-    asked: Iterable[Unit],
+def run_jobs(
+    jobs: Iterable[Job],
     store: Store,
     *,
     data_dir: Path | None,
-    started: Callable[[Unit], None],
+    started: Callable[[Job], None],
     ended: Callable[[Outcome], None],
     report: Callable[[Progress], None],
 ) -> list[Outcome]:
-    """Run what has no result yet. A unit that fails is told of and does not stop the others."""
+    """Run the jobs that have no result yet. A failure is reported and does not stop the others."""
     outcomes = []
-    with store.held():
-        for unit in asked:
-            if store.has(unit):
-                outcome = Outcome(unit, "known")
+    with store.locked():
+        for job in jobs:
+            if store.has(job):
+                outcome = Outcome(job, "known")
             else:
-                started(unit)
-                outcome = _run_apart(unit, store, data_dir, report)
+                started(job)
+                outcome = _run_in_process(job, store, data_dir, report)
             outcomes.append(outcome)
             ended(outcome)
     return outcomes
 
 
-def _run_apart(
-    unit: Unit, store: Store, data_dir: Path | None, report: Callable[[Progress], None]
+def _run_in_process(
+    job: Job, store: Store, data_dir: Path | None, report: Callable[[Progress], None]
 ) -> Outcome:
     context = multiprocessing.get_context("spawn")
     receiving, sending = context.Pipe(duplex=False)
     child = context.Process(
-        target=_in_child, args=(unit, store.unfinished(unit), data_dir, sending), daemon=True
+        target=_in_child, args=(job, store.unfinished(job), data_dir, sending), daemon=True
     )
     child.start()
     sending.close()
@@ -71,46 +71,46 @@ def _run_apart(
         if child.is_alive():
             child.terminate()
     if kind == "result":
-        store.keep(unit, content)
-        return Outcome(unit, "done", result=content)
-    return Outcome(unit, "failed", error=content)
+        store.write(job, content)
+        return Outcome(job, "done", result=content)
+    return Outcome(job, "failed", error=content)
 
 
 def _last_message(
     receiving: Connection, report: Callable[[Progress], None]
 ) -> tuple[Literal["result", "error"], Any]:
-    """Pass progress on until the unit ends."""
+    """Pass progress on until the job ends."""
     while True:
         try:
             kind, content = receiving.recv()
         except EOFError:
-            return "error", "it was ended from outside, or there was not enough memory"
+            return "error", "its process was killed, perhaps for lack of memory"
         if kind == "progress":
             report(content)
         else:
             return kind, content
 
 
-def _in_child(unit: Unit, folder: Path, data_dir: Path | None, sending: Connection) -> None:
-    """Run a unit and send its progress, then its result or what went wrong."""
-    # XLA warns at length of its own hints about the processor.
+def _in_child(job: Job, folder: Path, data_dir: Path | None, sending: Connection) -> None:
+    """Run a job and send its progress, then its result or its error."""
+    # XLA prints long warnings about its own tuning hints for the processor.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from physsm._compile_cache import use_compile_cache
-    from physsm.benchmark.unit import run_unit
+    from physsm.benchmark.job import run_job
 
     use_compile_cache()
 
-    def tell(now: Progress) -> None:
+    def send_progress(now: Progress) -> None:
         sending.send(("progress", now))
 
-    # The one that asked may be gone, or may have been stopped by Ctrl-C together with this program.
+    # The parent may have ended, or Ctrl-C may have stopped it together with this process.
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         try:
-            answer = ("result", run_unit(unit, folder, data_dir=data_dir, report=tell))
+            message = ("result", run_job(job, folder, data_dir=data_dir, report=send_progress))
         except PhyssmError as error:
-            answer = ("error", str(error))
+            message = ("error", str(error))
         except (BrokenPipeError, KeyboardInterrupt):
             raise
-        except Exception as error:  # whatever it is, the other units go on
-            answer = ("error", f"{type(error).__name__}: {error}")
-        sending.send(answer)
+        except Exception as error:  # an unforeseen error must not stop the other jobs
+            message = ("error", f"{type(error).__name__}: {error}")
+        sending.send(message)

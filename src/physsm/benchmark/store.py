@@ -1,4 +1,4 @@
-"""Results in files: one for each unit, written whole, never repeated."""
+"""Result files: one for each job, written whole, never repeated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from physsm._errors import RunError
 from physsm._whole_files import try_lock
-from physsm.benchmark.experiment import BUDGETS, Experiment, Unit
+from physsm.benchmark.experiment import BUDGETS, Experiment, Job
 from physsm.metrics._metric import every_score
 from physsm.training.checkpoint import make_folder, read_json, write_json
 
@@ -46,47 +46,45 @@ class Store:
         self.folder = folder
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Make the folder, and keep other programs from running units of it at the same time."""
+    def locked(self) -> Iterator[None]:
+        """Make the folder, and lock it against other programs that run jobs of it."""
         make_folder(self.folder)
         try:
             with (self.folder / ".lock").open("a") as lock:
                 if not try_lock(lock):
-                    raise RunError(
-                        f"another program is running units of {self.folder}: wait for it"
-                    )
+                    raise RunError(f"another program is running jobs of {self.folder}: wait for it")
                 yield
         except OSError as error:
             raise RunError(f"{self.folder} cannot be written: {error.strerror}") from error
 
-    def path(self, unit: Unit) -> Path:
-        """Where the result of a unit is or will be."""
-        return self.folder / f"{unit.name}.json"
+    def path(self, job: Job) -> Path:
+        """The path of the result file of a job."""
+        return self.folder / f"{job.name}.json"
 
-    def unfinished(self, unit: Unit) -> Path:
-        """Where a training of a unit is kept while it runs."""
-        return self.folder / ".unfinished" / f"{unit.name}-{digest(unit)}"
+    def unfinished(self, job: Job) -> Path:
+        """The folder of the checkpoints of a job that is not finished."""
+        return self.folder / ".unfinished" / f"{job.name}-{digest(job)}"
 
-    def has(self, unit: Unit) -> bool:
-        """Whether the result of just this unit is there; one of other settings does not count."""
-        path = self.path(unit)
-        return path.exists() and self._read(path).get("request") == digest(unit)
+    def has(self, job: Job) -> bool:
+        """Whether there is a result of this job; one of other settings does not count."""
+        path = self.path(job)
+        return path.exists() and self._read(path).get("request") == digest(job)
 
-    def keep(self, unit: Unit, result: dict[str, Any]) -> None:
-        """Write a result; what its training had kept is no longer needed."""
+    def write(self, job: Job, result: dict[str, Any]) -> None:
+        """Write a result, and remove the checkpoints of its training."""
         make_folder(self.folder)
-        write_json(self.path(unit), {**result, "request": digest(unit)})
-        shutil.rmtree(self.unfinished(unit), ignore_errors=True)
+        write_json(self.path(job), {**result, "request": digest(job)})
+        shutil.rmtree(self.unfinished(job), ignore_errors=True)
 
     def results(self, table: str, experiment: Experiment) -> tuple[list[dict[str, Any]], list[str]]:
-        """The results of a table by name, and the files of units that it does not ask for (any
-        more): of other settings, or of rows that were taken out.
+        """The results of a table, and the names of files that belong to none of its jobs: they have
+        other settings, or their rows were removed.
         """
         found, others = [], []
         for path in sorted(self.folder.glob("*.json")):
             content = self._read(path)
-            unit = _unit_of(content, table, experiment)
-            if unit is not None and digest(unit) == content["request"]:
+            job = _job_of(content, table, experiment)
+            if job is not None and digest(job) == content["request"]:
                 found.append(content)
             else:
                 others.append(path.name)
@@ -95,22 +93,22 @@ class Store:
     def _read(self, path: Path) -> dict[str, Any]:
         content = read_json(path)
         if not _is_result(content):
-            raise RunError(f"{path} is no result of a benchmark, or was changed: remove it")
+            raise RunError(f"{path} is not a result of a benchmark, or was changed: remove it")
         return content
 
 
-def _unit_of(content: dict[str, Any], table: str, experiment: Experiment) -> Unit | None:
-    """The unit of a table that a result seems to belong to."""
+def _job_of(content: dict[str, Any], table: str, experiment: Experiment) -> Job | None:
+    """The job of a table that a result belongs to by its names; None if there is none."""
     where = f"{content['dataset']}:{content['protocol']}"
     column = next((column for column in experiment.data if column.name == where), None)
     row = next((row for row in experiment.row if row.name == content["label"]), None)
     if column is None or row is None or content["budget"] not in BUDGETS:
         return None
-    return Unit(table=table, column=column, row=row, seed=content["seed"], budget=content["budget"])
+    return Job(table=table, column=column, row=row, seed=content["seed"], budget=content["budget"])
 
 
 def _is_result(content: Any) -> bool:
-    """Whether this has all that a summary reads, in the right form."""
+    """Whether the content has all that a summary reads, with the right types."""
     if not isinstance(content, dict) or not set(KEYS) <= set(content):
         return False
     metrics, seconds, notes = content["metrics"], content["seconds"], content["notes"]
@@ -128,13 +126,13 @@ def _is_result(content: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """A finite number, or None where there is none."""
+    """Whether this is a finite number, or None for a missing one."""
     return value is None or (isinstance(value, int | float) and math.isfinite(value))
 
 
-def digest(unit: Unit) -> str:
-    """A short name of all that a unit asks for; settings for other columns do not count."""
-    row = unit.row.model_dump(include={"model", "label", "physics", "ablation"})
-    asked = {**unit.model_dump(exclude={"row"}), "row": row, "settings": unit.settings}
+def digest(job: Job) -> str:
+    """A short hash of all that a job depends on; settings for other columns do not count."""
+    row = job.row.model_dump(include={"model", "label", "physics", "ablation"})
+    asked = {**job.model_dump(exclude={"row"}), "row": row, "settings": job.settings}
     text = json.dumps(asked, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from physsm.benchmark.evaluation_windows import EvaluationWindows
 from physsm.benchmark.predictions import (
     Values,
     forecast_targets,
     predict_one_step,
     reconstruct_contexts,
 )
-from physsm.benchmark.trial import Trial
 from physsm.metrics._metric import Part, Score
 from physsm.models._base import AbstractFitted
 
@@ -60,9 +60,9 @@ class WindowPart:
         return float(np.median(known)) if known else float("nan")
 
 
-def target_parts(model: AbstractFitted, windows: Trial) -> dict[Part, WindowPart]:
+def target_parts(model: AbstractFitted, windows: EvaluationWindows) -> dict[Part, WindowPart]:
     """The target after the context, and where channels are positions, their tracks."""
-    forecasts, unit = forecast_targets(model, windows), windows.unit
+    forecasts, unit = forecast_targets(model, windows), windows.scale
     target = WindowPart(
         measured=windows.target.values / unit,
         predicted=forecasts.mean / unit,
@@ -77,33 +77,37 @@ def target_parts(model: AbstractFitted, windows: Trial) -> dict[Part, WindowPart
     return parts
 
 
-def context_parts(model: AbstractFitted, windows: Trial) -> tuple[dict[Part, WindowPart], int]:
+def context_parts(
+    model: AbstractFitted, windows: EvaluationWindows
+) -> tuple[dict[Part, WindowPart], int]:
     """The context one step ahead, and as a whole for models that see it so; and the number of
     windows predicted one step ahead.
     """
     chosen, predicted = predict_one_step(model, windows)
-    measured = np.array(windows.inside.values[chosen])
+    measured = np.array(windows.reference.values[chosen])
     measured[:, 0] = np.nan  # nothing was measured before the first step
     parts: dict[Part, WindowPart] = {"interp": _context_part(windows, measured, predicted)}
     if model.follows_path:
         whole = reconstruct_contexts(model, windows)
-        parts["window"] = _context_part(windows, windows.inside.values, whole)
+        parts["window"] = _context_part(windows, windows.reference.values, whole)
     return parts, len(chosen)
 
 
-def _context_part(windows: Trial, measured: Values, predicted: Values) -> WindowPart:
+def _context_part(windows: EvaluationWindows, measured: Values, predicted: Values) -> WindowPart:
     return WindowPart(
-        measured=measured / windows.unit,
-        predicted=predicted / windows.unit,
+        measured=measured / windows.scale,
+        predicted=predicted / windows.scale,
         debiased=_debiased(windows, predicted),
     )
 
 
-def _debiased(windows: Trial, predicted: Values) -> Values | None:
-    return None if windows.debias is None else windows.debias(predicted) / windows.unit
+def _debiased(windows: EvaluationWindows, predicted: Values) -> Values | None:
+    return None if windows.debias is None else windows.debias(predicted) / windows.scale
 
 
-def _track_parts(windows: Trial, pair: tuple[str, str], mean: Values) -> dict[Part, WindowPart]:
+def _track_parts(
+    windows: EvaluationWindows, pair: tuple[str, str], mean: Values
+) -> dict[Part, WindowPart]:
     """Positions in m: up to the longest lead time of the training (`in`), and after it (`out`)."""
     columns = [windows.target.channels.index(name) for name in pair]
     measured, predicted = windows.target.values[..., columns], mean[..., columns]

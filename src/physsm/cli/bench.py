@@ -1,14 +1,17 @@
-"""`physsm bench`: tables of models on data sets, from units of work to pages."""
+"""`physsm bench`: tables of models on data sets, from jobs to pages."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from physsm.cli.options import INTERRUPTED, Debug, Json
+from physsm.cli.options import INTERRUPTED, DataDir, Debug, Json
 from physsm.cli.output import show, show_error, show_json, show_plain
+
+if TYPE_CHECKING:
+    from physsm.benchmark.store import Store
 
 bench = typer.Typer(
     name="bench",
@@ -24,48 +27,39 @@ FAILED = 1
 @bench.command("list")
 def list_tables(
     table: Annotated[
-        str | None, typer.Argument(help="A table, to list its rows and their parameters.")
+        str | None, typer.Argument(help="A table, to list its rows and their parameter counts.")
     ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List the tables, or the rows of one with the number of their parameters."""
-    from rich.table import Table as Grid
-
+    """List the tables, or the rows of one with their parameter counts."""
     from physsm.benchmark.experiment import experiment_names, read_experiment
+    from physsm.cli.bench_table import experiment_grid
 
     if table is not None:
         _list_rows(table, json)
         return
-    rows = []
-    for name in experiment_names():
-        _, experiment = read_experiment(name)
-        rows.append(
-            {
-                "name": name,
-                "title": experiment.title,
-                "data": [column.name for column in experiment.data],
-                "models": [row.name for row in experiment.row],
-                "seeds": experiment.seeds,
-            }
-        )
+    experiments = [
+        {
+            "name": name,
+            "title": experiment.title,
+            "data": [column.name for column in experiment.data],
+            "models": [row.name for row in experiment.row],
+            "seeds": experiment.seeds,
+        }
+        for name, experiment in map(read_experiment, experiment_names())
+    ]
     if json:
-        show_json(rows)
+        show_json(experiments)
         return
-    grid = Grid(box=None, header_style="bold")
-    for head in ("table", "title", "data", "models"):
-        grid.add_column(head, no_wrap=head == "table")
-    for row in rows:
-        grid.add_row(row["name"], row["title"], ", ".join(row["data"]), ", ".join(row["models"]))
-    show(grid)
-    show_plain("physsm bench list TABLE shows its rows and the number of their parameters.")
+    show(experiment_grid(experiments))
+    show_plain("physsm bench list TABLE shows its rows and their parameter counts.")
 
 
 def _list_rows(table: str, json: bool) -> None:
-    from rich.table import Table as Grid
-
     from physsm.benchmark.experiment import read_experiment
     from physsm.benchmark.parameters import row_parameters
+    from physsm.cli.bench_table import parameter_grid
 
     _, experiment = read_experiment(table)
     rows = [
@@ -80,18 +74,11 @@ def _list_rows(table: str, json: bool) -> None:
     if json:
         show_json(rows)
         return
-    grid = Grid(box=None, header_style="bold")
-    for head in ("row", "model", "configuration", "parameters"):
-        grid.add_column(head, no_wrap=True, justify="right" if head == "parameters" else "left")
-    for row in rows:
-        number = row["parameters"]
-        shown = "" if number is None else f"{number:,}"
-        grid.add_row(row["row"], row["model"], row["configuration"] or "", shown)
-    show(grid)
-    numbers = [row["parameters"] for row in rows if row["parameters"] is not None]
-    if numbers:
-        largest = max(numbers) / min(numbers) - 1
-        show_plain(f"The largest of these has {largest:.1%} more parameters than the smallest.")
+    show(parameter_grid(rows))
+    counts = [row["parameters"] for row in rows if row["parameters"] is not None]
+    if counts:
+        excess = max(counts) / min(counts) - 1
+        show_plain(f"The largest network has {excess:.1%} more parameters than the smallest.")
 
 
 @bench.command()
@@ -108,34 +95,32 @@ def run(
         str | None, typer.Option(help="Columns to run, such as drone:strict; all by default.")
     ] = None,
     results: Results = Path("results"),
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Where to look for data files first.")
-    ] = None,
+    data_dir: DataDir = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Run what has no result yet. What was stopped goes on where it was."""
-    from physsm.benchmark.runner import Outcome, run_units
+    """Run the jobs that have no result yet; an interrupted one continues."""
+    from physsm.benchmark.runner import Outcome, run_jobs
     from physsm.benchmark.store import Store
+    from physsm.cli.bench_jobs import chosen_jobs
     from physsm.cli.bench_progress import watching
-    from physsm.cli.bench_units import chosen_units
 
-    name, asked = chosen_units(table, budget, seeds, models, data)
+    name, asked = chosen_jobs(table, budget, seeds, models, data)
     store = Store(results / name)
     outcomes: list[Outcome] = []
     try:
         with watching(len(asked)) as (started, ended, report):
-            outcomes = run_units(
+            outcomes = run_jobs(
                 asked, store, data_dir=data_dir, started=started, ended=ended, report=report
             )
     except KeyboardInterrupt:
-        show_error("interrupted; the same command goes on where it was")
+        show_error("interrupted; the same command continues")
         raise typer.Exit(INTERRUPTED) from None
     failed = [outcome for outcome in outcomes if outcome.state == "failed"]
     if json:
         show_json(
             [
-                {"unit": outcome.unit.name, "state": outcome.state, "error": outcome.error}
+                {"unit": outcome.job.name, "state": outcome.state, "error": outcome.error}
                 for outcome in outcomes
             ]
         )
@@ -144,7 +129,7 @@ def run(
         known = sum(outcome.state == "known" for outcome in outcomes)
         show_plain(f"{done} run, {known} known before, {len(failed)} failed; see {store.folder}")
     for outcome in failed:
-        show_error(f"{outcome.unit.name}: {outcome.error}")
+        show_error(f"{outcome.job.name}: {outcome.error}")
     if failed:
         raise typer.Exit(FAILED)
 
@@ -166,8 +151,7 @@ def show_table(
     from physsm.benchmark.pages import explanation, title, to_latex, to_markdown
     from physsm.benchmark.store import Store
     from physsm.benchmark.summary import summarise
-    from physsm.cli.bench_table import grid_of
-    from physsm.cli.bench_units import chosen_units
+    from physsm.cli.bench_table import sheet_grid
 
     if json + markdown + latex > 1:
         raise ConfigError("choose one of --json, --markdown and --latex")
@@ -177,19 +161,11 @@ def show_table(
     if others:
         show_error(f"{len(others)} results of other settings are left out: {others[0]} ...", "note")
     for budget in sorted({result["budget"] for result in found}):
-        _, asked = chosen_units(table, budget, None, None, None)
-        lacking = [unit.name for unit in asked if not store.has(unit)]
-        how = table if budget == "cpu" else f"{table} --budget {budget}"
-        if lacking:
-            show_error(
-                f"{len(lacking)} of {len(asked)} units of this table have no result yet, such as "
-                f"{lacking[0]}: physsm bench run {how} makes them",
-                "note",
-            )
+        _show_missing(table, budget, store)
     sheets = summarise(found, experiment.published)
     if not sheets:
         raise RunError(
-            f"{store.folder} has no results: physsm bench run {table} makes them, and --results "
+            f"{store.folder} has no results: physsm bench run {table} runs the jobs, and --results "
             "names another folder"
         )
     if json:
@@ -201,5 +177,20 @@ def show_table(
     else:
         for sheet in sheets:
             show_plain(f"\n{title(sheet)}")
-            show(grid_of(sheet), may_cut=False)
+            show(sheet_grid(sheet), may_cut=False)
             show_plain(explanation(sheet))
+
+
+def _show_missing(table: str, budget: str, store: Store) -> None:
+    """Print how many jobs of a table have no result in this budget."""
+    from physsm.cli.bench_jobs import chosen_jobs
+
+    _, asked = chosen_jobs(table, budget, None, None, None)
+    missing = [job.name for job in asked if not store.has(job)]
+    command = table if budget == "cpu" else f"{table} --budget {budget}"
+    if missing:
+        show_error(
+            f"{len(missing)} of {len(asked)} jobs of this table have no result yet, such as "
+            f"{missing[0]}: physsm bench run {command} runs them",
+            "note",
+        )

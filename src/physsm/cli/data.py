@@ -1,4 +1,4 @@
-"""`physsm data`: the data sets, their files, and what a table holds."""
+"""`physsm data`: data sets, their files, and descriptions of tables."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from physsm.cli.columns import ChannelColumns, SeriesColumn, TimeColumn, TimeUnit
 from physsm.cli.options import INTERRUPTED, Debug, Json
 from physsm.cli.output import show, show_error, show_json, show_plain
 
@@ -24,13 +25,13 @@ data = typer.Typer(
 
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", help="Where to look first, and to download to."),
+    typer.Option("--data-dir", help="Folder to search first, and to download to."),
 ]
 
 
 @data.command("list")
 def list_data(data_dir: DataDir = None, json: Json = False, debug: Debug = False) -> None:
-    """List the data sets: what they are, their licence, and whether their files are here."""
+    """List the data sets with their licences, and whether their files are present."""
     from physsm._registry import names_in
     from physsm.cli.data_tables import dataset_row, dataset_table
 
@@ -40,7 +41,7 @@ def list_data(data_dir: DataDir = None, json: Json = False, debug: Debug = False
         return
     show(dataset_table(rows))
     if any(row["files_here"] < row["files"] for row in rows):
-        show_plain("`physsm data get NAME` downloads files that are not here.")
+        show_plain("`physsm data get NAME` downloads the missing files.")
 
 
 @data.command("get")
@@ -50,7 +51,7 @@ def get(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Download the files of a data set. What is here already is checked, not fetched again."""
+    """Download the files of a data set. Present files are checked, not fetched again."""
     from physsm._errors import DataError
     from physsm.cli.data_tables import fetched_row
     from physsm.cli.download_bar import download_bar
@@ -74,18 +75,18 @@ def get(
     if json:
         show_json(rows)
     elif not sources:
-        show_plain(f"{name} is simulated: nothing needs to be fetched.")
-    lacking = [
+        show_plain(f"{name} is simulated: there is nothing to download.")
+    unavailable = [
         f"{row['source']}/{file['path']}"
         for row in rows
         for file in row["without_address"]
         if not file["optional"]
     ]
-    if lacking:
+    if unavailable:
         raise DataError(
-            f"{name} is not complete: {', '.join(lacking)} cannot be downloaded",
-            hint="put the file into the folder yourself, or name a server that has it in "
-            "PHYSSM_MIRROR",
+            f"{name} is not complete: {', '.join(unavailable)} cannot be downloaded",
+            hint="put the file into the folder yourself, or set PHYSSM_MIRROR to a server that "
+            "has it",
         )
 
 
@@ -100,7 +101,7 @@ def scene(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Draw a target of nuScenes from above: what was seen, what it did, others, the map."""
+    """Draw a target of nuScenes from above: context, future, other agents and the map."""
     from physsm.datasets._nuscenes_view import view_scene
     from physsm.report.overview_plot import write_figure
     from physsm.report.scene_plot import plot_scene
@@ -116,7 +117,7 @@ def scene(
         return
     show_plain(f"{view.title}: the plot is in {plot}.")
     if not view.map_lines:
-        show_plain("The map's files are not here, or do not cover this scene.")
+        show_plain("The files of the map are missing, or do not cover this scene.")
 
 
 @data.command("describe")
@@ -127,11 +128,11 @@ def describe(
             metavar="NAME[:PROTOCOL]|TABLE", help="A data set, or a CSV or Parquet file."
         ),
     ],
-    time: Annotated[str | None, typer.Option(help="The column of times.")] = None,
-    series: Annotated[str | None, typer.Option(help="The column that names the series.")] = None,
-    channels: Annotated[str | None, typer.Option(help="Measured columns: a,b.")] = None,
+    time: TimeColumn = None,
+    series: SeriesColumn = None,
+    channels: ChannelColumns = None,
     controls: Annotated[str | None, typer.Option(help="Control columns: a,b.")] = None,
-    time_unit: Annotated[str | None, typer.Option(help="Of datetimes: s, min, h or d.")] = None,
+    time_unit: TimeUnit = None,
     data_dir: DataDir = None,
     plot: Annotated[Path | None, typer.Option(help="Draw some series: .png or .svg.")] = None,
     json: Json = False,
@@ -140,16 +141,17 @@ def describe(
     """Describe a table or a data set: times, gaps, missing values, ranges."""
     from rich.console import Console
 
+    from physsm.benchmark.named_data import named_data
+    from physsm.cli.columns import refuse_columns
     from physsm.cli.data_tables import describe_panel, describe_split
-    from physsm.cli.named_data import named_data, refuse_columns
 
     if plot is not None:
         _check_plot(plot, what)
     columns = {"time": time, "series": series, "channels": channels, "controls": controls}
-    columns["time_unit"] = time_unit
+    columns["time-unit"] = time_unit
     if (named := named_data(what)) is not None:
         name, protocol = named.dataset.name, named.protocol
-        refuse_columns({key.replace("_", "-"): value for key, value in columns.items()}, name)
+        refuse_columns(columns, name)
         with Console(stderr=True).status(f"making the {protocol} split of {name}"):
             split = named.split(data_dir)
             content, page = describe_split(named.dataset, protocol, split)
@@ -198,22 +200,14 @@ def _sources(name: str) -> list[Source]:
 def _read(what: str, columns: dict[str, str | None]) -> Panel:
     from physsm._errors import ConfigError, did_you_mean
     from physsm._registry import names_in
-    from physsm.cli.named_data import column_names
-    from physsm.data.table import read_table
+    from physsm.cli.columns import read_columns
 
     path = Path(what)
     if not path.suffix and not path.exists():
         known = names_in("datasets")
         hint = did_you_mean(what.partition(":")[0], known) or f"data sets are {', '.join(known)}"
         raise ConfigError(f"there is no data set and no file called {what!r}: {hint}")
-    return read_table(
-        path,
-        time=columns["time"],
-        series=columns["series"],
-        channels=column_names(columns["channels"]),
-        controls=column_names(columns["controls"]),
-        time_unit=columns["time_unit"] or "s",  # type: ignore[arg-type]
-    )
+    return read_columns(path, columns)
 
 
 def _units(dataset: Dataset) -> dict[str, str]:
@@ -223,7 +217,7 @@ def _units(dataset: Dataset) -> dict[str, str]:
 
 
 def _check_plot(plot: Path, what: str) -> None:
-    """Refuse a plot that could not be written, before anything is read."""
+    """Refuse a plot that cannot be written, before anything is read."""
     from physsm._errors import ConfigError
     from physsm.cli.paths import keep_inputs
 
@@ -242,7 +236,7 @@ def _show_terms(source: Source) -> None:
 
 
 def _show_result(row: dict[str, Any]) -> None:
-    before = f"{row['here_before']} here before"
+    before = f"{row['here_before']} present before"
     if row["folders_before"]:
         before += f", in {', '.join(row['folders_before'])}"
     if row["fetched"]:

@@ -1,4 +1,4 @@
-"""Data sets, downloads and descriptions: as rows for machines and as tables for the terminal."""
+"""Data sets, downloads and descriptions: as plain values, and as tables for the terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_COLUMNS = 24  # of a description that are shown
 
 
 def size(count: int) -> str:
-    """Bytes for people."""
+    """A number of bytes with a unit."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= factor:
             return f"{count / factor:.1f} {unit}"
@@ -32,7 +32,7 @@ def size(count: int) -> str:
 
 
 def dataset_row(dataset: Dataset, data_dir: Path | None) -> dict[str, Any]:
-    """What `physsm data list` says of a data set. Files that no protocol reads do not count."""
+    """A data set as plain values. Files that no protocol reads do not count."""
     from physsm.datasets._sources import read_source
 
     sources = [read_source(name) for name in dataset.sources]
@@ -53,7 +53,7 @@ def dataset_row(dataset: Dataset, data_dir: Path | None) -> dict[str, Any]:
 
 
 def _folders(source: Source, files: Iterable[File], data_dir: Path | None) -> list[str]:
-    """The folder of the source that has each of some files, of those that are here."""
+    """The folder of the source that holds each of some files, as far as they are present."""
     from physsm.datasets._sources import data_folders, present
 
     found, folders = present(source, data_dir), [p / source.name for p in data_folders(data_dir)]
@@ -62,7 +62,7 @@ def _folders(source: Source, files: Iterable[File], data_dir: Path | None) -> li
 
 
 def dataset_table(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """One line per data set, and where the files are."""
+    """One line per data set, and the folders of the files."""
     table = Table(box=None, header_style="bold")
     for heading in ("name", "protocols", "size", "files", "licence", "what"):
         right = heading in ("size", "files")
@@ -86,7 +86,7 @@ def dataset_table(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 
 def fetched_row(source: Source, result: Fetched, data_dir: Path | None) -> dict[str, Any]:
-    """What became of a download."""
+    """A download as plain values."""
     from physsm.datasets._sources import data_folders
 
     return {
@@ -105,7 +105,7 @@ def fetched_row(source: Source, result: Fetched, data_dir: Path | None) -> dict[
 
 
 def describe_panel(panel: Panel) -> tuple[dict[str, Any], RenderableType]:
-    """A panel in numbers: for machines and for people."""
+    """A description of a panel: as plain values and as a page for the terminal."""
     from physsm.data.describe import describe
 
     found = describe(panel)
@@ -115,7 +115,7 @@ def describe_panel(panel: Panel) -> tuple[dict[str, Any], RenderableType]:
 def describe_split(
     dataset: Dataset, protocol: str, split: Split
 ) -> tuple[dict[str, Any], RenderableType]:
-    """A data set under a protocol: its training part in numbers, and the windows of each part."""
+    """A description of a data set under a protocol: training part, and windows of each part."""
     from physsm.data.describe import describe
     from physsm.datasets._dataset import share_of_touching_windows
 
@@ -144,7 +144,7 @@ def describe_split(
     }
     table = Table(box=None, header_style="bold")
     table.add_column("part", no_wrap=True)
-    for heading in ("series", "rows", "windows", "that touch a sample of training"):
+    for heading in ("series", "rows", "windows", "sharing a sample with training"):
         table.add_column(heading, justify="right")
     for name, part in parts.items():
         share = shared[name]
@@ -153,7 +153,10 @@ def describe_split(
         table.add_row(name, *(f"{number:,}" for number in numbers), touching)
     page = Group(
         Text(f"{dataset.name}, {protocol} protocol: {dataset.summary}"),
-        Text(f"windows of {split.sizes.context} rows seen and {split.sizes.horizon} forecast"),
+        Text(
+            f"windows: a context of {split.sizes.context} time steps, "
+            f"a horizon of {split.sizes.horizon}"
+        ),
         *(Text(note) for note in split.notes),
         Text(),
         table,
@@ -166,12 +169,12 @@ def describe_split(
 
 def _files(row: Mapping[str, Any]) -> str:
     if row["files_here"] == row["files"]:
-        return f"{row['files']} here"
-    return f"{row['files_here']} of {row['files']} here"
+        return f"{row['files']} present"
+    return f"{row['files_here']} of {row['files']} present"
 
 
 def _plain(found: Description, layout: Layout) -> dict[str, Any]:
-    """A description as JSON can hold it: NaN, of a column without values, is null."""
+    """A description as JSON takes it: NaN, of a column without values, becomes null."""
     from physsm.data.describe import QUANTILES
 
     content = asdict(found)
@@ -223,7 +226,7 @@ def _facts(found: Description, layout: Layout) -> Table:
 
 
 def _column_table(found: Description) -> RenderableType:
-    """A line for each channel and control; of very many, the first."""
+    """A line for each channel and control, at most the first few."""
     table = Table(box=None, header_style="bold")
     table.add_column("column", no_wrap=True)
     table.add_column("role", no_wrap=True)

@@ -1,6 +1,4 @@
-"""The progress of a download: bytes, rate, time left. It goes to standard error: to a terminal as a
-bar, into a file or pipe as a line at each tenth.
-"""
+"""Progress of a download on standard error: a bar in a terminal, else a line at each tenth."""
 
 from __future__ import annotations
 
@@ -20,12 +18,12 @@ from rich.progress import (
 
 from physsm.cli.data_tables import size
 
-_SOON = 2.0  # s within which nobody needs to be told
+_SOON = 2.0  # s: shorter downloads print no lines
 
 
 @contextlib.contextmanager
 def download_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar that `report` of a download can be given."""
+    """A progress bar; yields the function that a download reports to."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _lines(label, console)
@@ -48,16 +46,16 @@ def download_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
 def _lines(label: str, console: Console) -> Callable[[int, int], None]:
     start = time.monotonic()
-    said = 0
+    reported = 0
 
     def report(done: int, total: int) -> None:
-        nonlocal said
+        nonlocal reported
         tenth = 10 * done // max(total, 1)
         passed = time.monotonic() - start
-        if tenth > said and passed > _SOON:
-            said = tenth
+        if tenth > reported and passed > _SOON:
+            reported = tenth
             left = passed / done * (total - done)
-            with contextlib.suppress(OSError):  # a reader that is gone must not end a download
+            with contextlib.suppress(OSError):  # a closed pipe must not end a download
                 line = f"{label} {size(done)} of {size(total)}  {left:.0f} s left"
                 console.print(line, soft_wrap=True, highlight=False)
 

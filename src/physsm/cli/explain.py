@@ -1,3 +1,5 @@
+"""`physsm explain`: the compiled form of a physics text."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -20,7 +22,7 @@ def explain(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show what a physics text becomes: lifted equations, matrices, unknowns, guarantees."""
+    """Show a compiled physics text: lifted equations, matrices, unknowns, guarantees."""
     from physsm.physics import explain as explanation
     from physsm.physics.read import find_structure, parse_structure
     from physsm.physics.source import MAX_CHARACTERS

@@ -1,3 +1,5 @@
+"""`physsm forecast`: forecasts of a run as a table."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -15,26 +17,26 @@ def forecast(
     table: Annotated[Path, typer.Argument(help="The history: a table like that of the fit.")],
     out: Annotated[Path, typer.Option("--out", help="The forecast: .csv or .parquet.")],
     horizon: Annotated[
-        int | None, typer.Option(help="How many rows ahead, at the median gap.", min=1)
+        int | None, typer.Option(help="Number of time steps, at the median gap.", min=1)
     ] = None,
     times: Annotated[
-        Path | None, typer.Option(help="A table of future times, with the controls then.")
+        Path | None, typer.Option(help="A table of future times, with their controls.")
     ] = None,
-    coverage: Annotated[float, typer.Option(help="Share inside the intervals.")] = 0.9,
+    coverage: Annotated[float, typer.Option(help="Nominal coverage of the intervals.")] = 0.9,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Forecast the series of a table."""
     from physsm._compile_cache import use_compile_cache
     from physsm._errors import ConfigError
-    from physsm.cli.named_data import named_data
+    from physsm.benchmark.named_data import named_data
     from physsm.data.files import write_table
     from physsm.models._base import load
 
     if named_data(str(table)) is not None:
         raise ConfigError(
-            f"{table} is a data set, and forecast takes a table: physsm evaluate {run} {table} "
-            "forecasts its test part and scores it"
+            f"{table} is a data set, and physsm forecast takes a table; "
+            f"physsm evaluate {run} {table} scores forecasts of its test part"
         )
     if (horizon is None) == (times is None):
         raise typer.BadParameter("give one of --horizon and --times")

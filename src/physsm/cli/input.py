@@ -1,4 +1,4 @@
-"""Reading what is piped into a command."""
+"""Standard input of a command."""
 
 from __future__ import annotations
 

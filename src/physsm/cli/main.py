@@ -1,4 +1,4 @@
-"""The `physsm` command: one file per verb, and one place where errors become exit codes."""
+"""The `physsm` command: one file per subcommand, and one place where errors become exit codes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from physsm.cli.output import show_error, show_plain
 from physsm.cli.report import report
 from physsm.cli.systems import systems
 
-# XLA, which is imported later, warns at length of what is none of a user's business: that its own
-# tuning hints are no features of the processor.
+# XLA, which is imported later, prints long warnings about its own tuning hints for the processor.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 BAD_INPUT = 2

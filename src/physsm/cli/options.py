@@ -1,13 +1,14 @@
-"""Options that every command has."""
+"""Options that commands share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-INTERRUPTED = 130  # the exit code of a command that was stopped by Ctrl-C
+INTERRUPTED = 130  # exit code after Ctrl-C
 
 
 @dataclass
@@ -25,7 +26,11 @@ def _set_debugging(value: bool) -> bool:
     return value
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+DataDir = Annotated[
+    Path | None, typer.Option("--data-dir", help="Folder to search first for a data set's files.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="The random seed.", min=0, max=2**31 - 1)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Debug = Annotated[
     bool,
     typer.Option("--debug", help="Show the traceback of an error.", callback=_set_debugging),

@@ -15,8 +15,8 @@ from physsm._errors import PhyssmError
 
 
 def show(renderable: RenderableType, *, may_cut: bool = True) -> None:
-    """Print for people. Into a file or pipe, nothing is cut to the width of a terminal; with
-    `may_cut=False` not in a terminal either, whose lines then wrap.
+    """Print a table or text. It is cut to the width of a terminal, but not in a file or pipe; with
+    `may_cut=False` long lines wrap in a terminal too.
     """
     terminal = Console()
     width = terminal.width
@@ -36,19 +36,19 @@ def show(renderable: RenderableType, *, may_cut: bool = True) -> None:
 
 
 def show_json(content: Any) -> None:
-    """Print for machines."""
+    """Print JSON."""
     show_plain(json.dumps(content, indent=2))
 
 
 def show_plain(text: str) -> None:
-    """Print as it is; what the terminal's encoding lacks is shown as an escape."""
+    """Print text; characters that the terminal's encoding lacks become escapes."""
     if sys.stdout is None:
         raise PhyssmError("the output cannot be written: it is closed")
     encoding = sys.stdout.encoding or "utf-8"
     try:
         sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         _discard_output()
         raise SystemExit(0) from None
     except OSError as error:
@@ -57,12 +57,12 @@ def show_plain(text: str) -> None:
 
 
 def show_error(text: str, kind: str = "error") -> None:
-    """Print to standard error, in plain text so that carets stay under their place."""
+    """Print to standard error as plain text, so that carets stay below the right column."""
     if sys.stderr is not None:
         encoding = sys.stderr.encoding or "utf-8"
         sys.stderr.write(f"{kind}: {text}\n".encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _discard_output() -> None:
-    """Send what is still waiting nowhere, so that closing the stream at exit is no second error."""
+    """Discard buffered output, so that closing the stream at exit raises no second error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Where a command may write."""
+"""Checks of output paths."""
 
 from __future__ import annotations
 
@@ -11,4 +11,6 @@ def keep_inputs(out: Path, *inputs: Path | None) -> None:
     """Refuse an output that would replace an input."""
     for given in inputs:
         if given is not None and given.resolve() == out.resolve():
-            raise RunError(f"{out} is read by this command and would be replaced: choose another")
+            raise RunError(
+                f"{out} is an input of this command and would be replaced: choose another path"
+            )

@@ -1,5 +1,5 @@
-"""The progress of a training: loss, rate, time left. It goes to standard error: to a terminal as a
-bar, into a file or pipe as a few lines.
+"""Progress of a training on standard error: a bar with loss, rate and time left in a terminal, else
+a line at each tenth.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
-    from physsm.training.loop import Progress as Standing
+    from physsm.training.loop import Progress as TrainingProgress
 
 
-_AFTERWARDS = "now intervals and scores"  # which may take as long as a short training
+_AFTERWARDS = "now intervals and scores"  # they may take as long as a short training
 
 
 @contextlib.contextmanager
-def training_bar(label: str) -> Iterator[Callable[[Standing], None]]:
-    """A bar that `report` of a fit can be given."""
+def training_bar(label: str) -> Iterator[Callable[[TrainingProgress], None]]:
+    """A progress bar; yields the function that a fit reports to."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _lines(label, console)
@@ -34,7 +34,7 @@ def training_bar(label: str) -> Iterator[Callable[[Standing], None]]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(label, total=1, state="compiling")
 
-        def report(now: Standing) -> None:
+        def report(now: TrainingProgress) -> None:
             if now.step:
                 state = _state(now) if now.step < now.steps else _AFTERWARDS
                 bar.update(task, completed=now.step, total=now.steps, state=state)
@@ -42,17 +42,17 @@ def training_bar(label: str) -> Iterator[Callable[[Standing], None]]:
         yield report
 
 
-def _lines(label: str, console: Console) -> Callable[[Standing], None]:
+def _lines(label: str, console: Console) -> Callable[[TrainingProgress], None]:
     """A line at the start, after the first step, and after each tenth of all steps."""
-    said = -1
+    reported = -1
 
-    def report(now: Standing) -> None:
-        nonlocal said
+    def report(now: TrainingProgress) -> None:
+        nonlocal reported
         tenth = 10 * now.step // max(now.steps, 1)
         if not now.seconds:
             _print(console, f"{label}: compiling")
-        elif tenth > said:
-            said = tenth
+        elif tenth > reported:
+            reported = tenth
             seconds = (now.seconds - now.compile_seconds) / now.step * (now.steps - now.step)
             then = f"{seconds:.0f} s left" if now.step < now.steps else _AFTERWARDS
             _print(console, f"{label} {now.step}/{now.steps}  {_state(now)}  {then}")
@@ -61,11 +61,11 @@ def _lines(label: str, console: Console) -> Callable[[Standing], None]:
 
 
 def _print(console: Console, line: str) -> None:
-    with contextlib.suppress(OSError):  # a reader that is gone must not end a training
+    with contextlib.suppress(OSError):  # a closed pipe must not end a training
         console.print(line, soft_wrap=True, highlight=False)
 
 
-def _state(now: Standing) -> str:
+def _state(now: TrainingProgress) -> str:
     running = now.seconds - now.compile_seconds
     rate = f"{(now.step - 1) / running:.1f}/s" if now.step > 1 and running > 0 else ""
     best = "" if now.best_validation is None else f"best {now.best_validation:.4g}"

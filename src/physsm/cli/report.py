@@ -1,3 +1,5 @@
+"""`physsm report`: the HTML report of a run."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -15,7 +17,7 @@ def report(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write a run's report: one HTML file that needs nothing else."""
+    """Write the report of a run: one self-contained HTML file."""
     from physsm._errors import RunError
     from physsm.report.contents import read_contents
     from physsm.report.page import write_page

@@ -1,3 +1,5 @@
+"""`physsm systems`: the built-in systems."""
+
 from __future__ import annotations
 
 from physsm.cli.options import Debug, Json

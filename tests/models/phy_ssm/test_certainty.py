@@ -8,8 +8,8 @@ import numpy as np
 from physsm._values import Panel, Series
 from physsm.data.window import gather, whole_series
 from physsm.models._network.unknowns import in_physical_units
-from physsm.models.phy_ssm.standard_errors import std_of_constants
 from physsm.models.phy_ssm.objective import predict
+from physsm.models.phy_ssm.standard_errors import std_of_constants
 from physsm.models.phy_ssm.unit import PhysicsUnit
 from tests.models.phy_ssm.make import make_network
 

@@ -12,12 +12,11 @@ import physsm
 from physsm import PhySSM, System
 from physsm._values import Panel, Series
 from physsm.data.window import Sizes
-from physsm.models._network.scales import Plan, data_plan, physics_plan
 from physsm.models._network.observations import Observations
-from physsm.models.phy_ssm.linear_bypass import DirectPath, features
+from physsm.models._network.scales import Plan, data_plan, physics_plan
 from physsm.models.phy_ssm.fit_linear_bypass import OFFSETS, _free_runs, fit_direct, is_regular
 from physsm.models.phy_ssm.forecaster import FittedPhySSM
-from physsm.models.phy_ssm.linear_bypass import PathInputs
+from physsm.models.phy_ssm.linear_bypass import DirectPath, PathInputs, features
 
 # A hidden spring; what is measured are two mixtures of its states, so that no channel is a state.
 HIDDEN = "control push\nz' = w\nw' = -?k*z - ?c*w + push\nunknown ?k, ?c constant"

@@ -7,8 +7,8 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from physsm.models._network.scales import data_plan
 from physsm.models._network.observations import Observations
+from physsm.models._network.scales import data_plan
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.values import Drive
 from tests.models.phy_ssm.make import make_network, random_panel, small_config

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from physsm._values import Panel, Series
-from physsm.models.phy_ssm.kalman import correct, predict
 from physsm.models.phy_ssm.forecaster import PhySSM
-from physsm.models.phy_ssm.kalman import smooth, with_rows_at
+from physsm.models.phy_ssm.kalman import correct, predict, smooth, with_rows_at
 from physsm.models.phy_ssm.values import Beliefs
 from physsm.physics.system import System
 from tests.models.phy_ssm.make import small_panel_settings

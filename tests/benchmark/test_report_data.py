@@ -1,4 +1,4 @@
-"""Scores by hand, and stories that the report accepts."""
+"""Scores by hand, and report data that the report accepts."""
 
 import json
 
@@ -6,9 +6,9 @@ import numpy as np
 
 from physsm._values import Panel, Series
 from physsm.benchmark import predictions
-from physsm.benchmark.evaluate import fit_classical, score
-from physsm.benchmark.story import fingerprint, make_story, plain
-from physsm.benchmark.trial import panel_trial
+from physsm.benchmark.evaluate import fit_baselines, score
+from physsm.benchmark.evaluation_windows import windows_of_panel
+from physsm.benchmark.report_data import build_report_data, fingerprint, plain
 from physsm.data.window import Sizes
 from physsm.report.contents import check_contents
 from physsm.report.page import render_page
@@ -30,10 +30,10 @@ def make_panel(seed=0, names=("x",)) -> Panel:
 
 def test_scores_of_repeat_last_by_hand():
     panel = make_panel()
-    model = fit_classical(panel, make_panel(1), 0)["repeat_last"]
-    trial = panel_trial(panel, SIZES, np.array([2.0]))
-    found = score(model, trial)
-    history, target = trial.history, trial.target
+    model = fit_baselines(panel, make_panel(1), 0)["repeat_last"]
+    windows = windows_of_panel(panel, SIZES, np.array([2.0]))
+    found = score(model, windows)
+    history, target = windows.history, windows.target
     errors, one_step = [], []
     for i in range(len(history)):
         values = history[i].values[:, 0]
@@ -50,35 +50,43 @@ def test_scores_of_repeat_last_by_hand():
 def test_a_path_is_also_scored_on_the_window_that_it_has_seen(monkeypatch):
     panel = pendulums(4, 15, 0)
     model, unit = fitted(panel), np.array([2.0, 3.0])
-    trial = panel_trial(panel, SIZES, unit)
-    found = score(model, trial)
-    error = (model.interpolate(trial.history).mean - trial.history.values) / unit
+    windows = windows_of_panel(panel, SIZES, unit)
+    found = score(model, windows)
+    error = (model.interpolate(windows.history).mean - windows.history.values) / unit
     np.testing.assert_allclose(found["window_mae"], np.abs(error).mean(), rtol=1e-6)
     np.testing.assert_allclose(found["window_mse"], (error**2).mean(), rtol=1e-6)
-    assert found["interp_windows"] == len(trial.history) == 4
+    assert found["interp_windows"] == len(windows.history) == 4
     monkeypatch.setattr(predictions, "_MAX_REREAD_STEPS", 20)  # of ten steps a window
-    few = score(model, trial)
+    few = score(model, windows)
     assert few["interp_windows"] == 2
-    ends = trial.history.select([0, 3])
+    ends = windows.history.select([0, 3])
     error = (model.one_step(ends, coverage=None).mean - ends.values)[:, 1:] / unit
     np.testing.assert_allclose(few["interp_mae"], np.abs(error).mean(), rtol=1e-6)
     assert few["extrap_mae"] == found["extrap_mae"]
 
 
 def test_targets_do_not_overlap():
-    trial = panel_trial(make_panel(), SIZES, np.ones(1))
-    times = trial.query.times.reshape(6, -1)
+    windows = windows_of_panel(make_panel(), SIZES, np.ones(1))
+    times = windows.query.times.reshape(6, -1)
     assert all(len(set(row)) == len(row) for row in times)
 
 
-def test_a_story_of_any_model_makes_a_page():
+def test_report_data_of_any_model_make_a_page():
     train, rest = make_panel(), make_panel(1)
-    classical = fit_classical(train, rest, 0)
-    model = classical.pop("arx")
-    trial = panel_trial(rest, SIZES, np.array(model.interface.channel_scale))
-    scores = [score(row, trial) for row in (model, *classical.values())]
-    story = make_story("A <title>", model, classical, rest, SIZES, scores, {"a": {"b": 1}})
-    again = check_contents(json.loads(json.dumps(story)))
+    baselines = fit_baselines(train, rest, 0)
+    model = baselines.pop("arx")
+    windows = windows_of_panel(rest, SIZES, np.array(model.interface.channel_scale))
+    scores = [score(one, windows) for one in (model, *baselines.values())]
+    report_data = build_report_data(
+        model,
+        baselines,
+        rest,
+        title="A <title>",
+        sizes=SIZES,
+        scores=scores,
+        settings={"a": {"b": 1}},
+    )
+    again = check_contents(json.loads(json.dumps(report_data)))
     assert again["settings"] == {"a.b": 1}
     assert "A &lt;title&gt;" in render_page(again)
 

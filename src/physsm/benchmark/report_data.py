@@ -1,4 +1,4 @@
-"""What a report tells of a run, as plain JSON values: the contents of `evaluation.json`."""
+"""Report data of a run as plain JSON values: the contents of `evaluation.json`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import datetime
 import hashlib
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from physsm._values import Forecast, Panel, Unknowns
 from physsm._version import __version__
 from physsm.benchmark.evaluate import Score
-from physsm.benchmark.trial import panel_trial
+from physsm.benchmark.evaluation_windows import EvaluationWindows, windows_of_panel
 from physsm.data.window import Sizes
+from physsm.metrics._metric import NOMINAL_COVERAGE
 from physsm.models._base import AbstractFitted
 from physsm.physics.explain import learned_equations, lifted_equations
 from physsm.physics.system import System
@@ -24,23 +25,25 @@ MAX_EXAMPLES = 4
 _Z90 = 1.645
 
 
-def make_story(
-    title: str,
+def build_report_data(
     model: AbstractFitted,
-    classical: Mapping[str, AbstractFitted],
+    others: Mapping[str, AbstractFitted],
     panel: Panel,
+    *,
+    title: str,
     sizes: Sizes,
     scores: list[Score],
     settings: Mapping[str, Any],
     truth: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """All that a report shows. `panel` holds series that the model was not trained on; `truth`
-    are the true values of unknowns, where a simulation knows them.
+    """The report data of a model beside other fitted ones. `panel` holds series that the model was
+    not trained on; `truth` holds the true values of unknowns, known for simulated series.
     """
     panel = model.check(panel)
-    system = model.system
+    system, truth = model.system, truth or {}
     unknowns = model.unknowns(panel) if system is not None and system.unknowns else None
-    examples, warnings = _examples(model, classical, panel, sizes, system, unknowns, truth or {})
+    windows = _example_windows(model, panel, sizes)
+    forecasts = _Forecasts.of(model, others, windows)
     return plain(
         {
             "format": FORMAT,
@@ -48,20 +51,28 @@ def make_story(
             "model": model.name,
             "version": __version__,
             "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "physics": None if system is None else _physics(system, unknowns, truth or {}),
+            "physics": None if system is None else _physics(system, unknowns, truth),
             "data": _data(panel),
             "scores": scores,
-            "coverage_wanted": 0.9,
-            "examples": examples,
+            "coverage_wanted": NOMINAL_COVERAGE,
+            "examples": [
+                {
+                    **_example(i, windows, forecasts, {} if system is None else system.units),
+                    "unknowns": _unknown_curves(
+                        _series(windows.history.ids[i]), system, unknowns, truth
+                    ),
+                }
+                for i in range(len(windows.history))
+            ],
             "training": _training(model),
             "settings": _flat(settings),
-            "warnings": warnings,
+            "warnings": list(forecasts.model.warnings),
         }
     )
 
 
 def fingerprint(panel: Panel) -> str:
-    """A short hash of all values, times and controls."""
+    """A short hash of all values, times and controls of a panel."""
     digest = hashlib.sha256()
     for array in (panel.times, panel.values, panel.controls, panel.lengths):
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -69,7 +80,7 @@ def fingerprint(panel: Panel) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Nested values as JSON has them: numbers that are not finite become None."""
+    """Nested values as JSON takes them; numbers that are not finite become None."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
@@ -86,9 +97,9 @@ def plain(value: Any) -> Any:
 def unknown_rows(
     system: System, unknowns: Unknowns | None, truth: Mapping[str, float]
 ) -> list[dict[str, Any]]:
-    """Each unknown with its mean over all rows and where nine tenths of its values are.
+    """Each unknown with its mean over all time steps, and the interval of 90 % of its values.
 
-    A constant has one value; for it the interval says how sure that is, if the model does.
+    A constant has one value: its interval follows from its standard error, if the model has one.
     """
     rows = []
     for i, unknown in enumerate(system.unknowns if unknowns is not None else ()):
@@ -148,41 +159,14 @@ def _time_label(panel: Panel) -> str:
     return f"{layout.time} ({layout.time_unit} since {layout.origin})"
 
 
-def _examples(
-    model: AbstractFitted,
-    classical: Mapping[str, AbstractFitted],
-    panel: Panel,
-    sizes: Sizes,
-    system: System | None,
-    unknowns: Unknowns | None,
-    truth: Mapping[str, float],
-) -> tuple[list[dict[str, Any]], list[str]]:
-    trial = panel_trial(panel, sizes, np.array(model.interface.channel_scale))
-    history, query, target = trial.history, trial.query, trial.target
+def _example_windows(model: AbstractFitted, panel: Panel, sizes: Sizes) -> EvaluationWindows:
+    """The first window of each of the first series."""
+    scale = np.array(model.interface.channel_scale)
+    found = windows_of_panel(panel, sizes, scale)
     first: dict[str, int] = {}
-    for i, name in enumerate(history.ids):
+    for i, name in enumerate(found.history.ids):
         first.setdefault(_series(name), i)
-    chosen = np.array(list(first.values())[:MAX_EXAMPLES])
-    history, target = history.select(chosen), target.select(chosen)
-    query = type(query)(query.times[chosen], query.controls[chosen], query.lengths[chosen])
-    forecast = model.forecast(history, times=query)
-    others = {
-        name: row.forecast(history, times=query, coverage=None) for name, row in classical.items()
-    }
-    units = {} if system is None else system.units
-    examples = [
-        {
-            "series": _series(history.ids[i]),
-            "boundary": float(history[i].times[-1]),
-            "channels": [
-                _channel(i, c, name, units.get(name), history, target, forecast, others)
-                for c, name in enumerate(panel.channels)
-            ],
-            "unknowns": _unknown_curves(_series(history.ids[i]), system, unknowns, truth),
-        }
-        for i in range(len(history))
-    ]
-    return examples, list(forecast.warnings)
+    return found.select(np.array(list(first.values())[:MAX_EXAMPLES]))
 
 
 def _series(window: str) -> str:
@@ -190,30 +174,51 @@ def _series(window: str) -> str:
     return window.rsplit("@", 1)[0]
 
 
-def _channel(
-    i: int,
-    c: int,
-    name: str,
-    unit: str | None,
-    history: Panel,
-    target: Panel,
-    forecast: Forecast,
-    others: Mapping[str, Forecast],
+class _Forecasts(NamedTuple):
+    """Forecasts of the examples by the model, and by the others without intervals."""
+
+    model: Forecast
+    others: dict[str, Forecast]
+
+    @classmethod
+    def of(
+        cls, model: AbstractFitted, others: Mapping[str, AbstractFitted], windows: EvaluationWindows
+    ) -> _Forecasts:
+        history, query = windows.history, windows.query
+        return cls(
+            model.forecast(history, times=query),
+            {
+                name: other.forecast(history, times=query, coverage=None)
+                for name, other in others.items()
+            },
+        )
+
+
+def _example(
+    i: int, windows: EvaluationWindows, forecasts: _Forecasts, units: Mapping[str, str]
 ) -> dict[str, Any]:
-    past, future = history[i], target[i]
-    n = len(future.times)
+    """Context, target and forecasts of one window, by channel."""
+    context, target, forecast = windows.history[i], windows.target[i], forecasts.model
+    n = len(target.times)
     return {
-        "name": name,
-        "unit": unit,
-        "context_times": past.times,
-        "context_values": past.values[:, c],
-        "target_times": future.times,
-        "target_values": future.values[:, c],
-        "forecast_times": future.times,
-        "mean": forecast.mean[i, :n, c],
-        "lower": forecast.lower[i, :n, c],
-        "upper": forecast.upper[i, :n, c],
-        "others": {label: other.mean[i, :n, c] for label, other in others.items()},
+        "series": _series(windows.history.ids[i]),
+        "boundary": float(context.times[-1]),
+        "channels": [
+            {
+                "name": name,
+                "unit": units.get(name),
+                "context_times": context.times,
+                "context_values": context.values[:, c],
+                "target_times": target.times,
+                "target_values": target.values[:, c],
+                "forecast_times": target.times,
+                "mean": forecast.mean[i, :n, c],
+                "lower": forecast.lower[i, :n, c],
+                "upper": forecast.upper[i, :n, c],
+                "others": {k: other.mean[i, :n, c] for k, other in forecasts.others.items()},
+            }
+            for c, name in enumerate(windows.history.channels)
+        ],
     }
 
 

@@ -1,25 +1,27 @@
-"""Units of work: their results, their files, and what happens when they are stopped."""
+"""Benchmark jobs: their results, result files, and interruptions."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from physsm._errors import ConfigError, RunError
 from physsm._registry import find
-from physsm.benchmark.experiment import Experiment, Unit, units
+from physsm.benchmark.experiment import Experiment, Job, experiment_names, jobs, read_experiment
+from physsm.benchmark.job import depends_on_seed, make_split, run_job
 from physsm.benchmark.pages import to_latex, to_markdown
-from physsm.benchmark.runner import run_units
+from physsm.benchmark.runner import run_jobs
 from physsm.benchmark.store import KEYS, Store
 from physsm.benchmark.summary import cell_text, summarise
-from physsm.benchmark.unit import depends_on_seed, make_split, run_unit
 from physsm.data.window import cut_windows
 
+RESULTS = Path(__file__).parents[2] / "results"
 SMALL = {"series": [6, 3, 4], "rows": 45}
 S5 = {**find("models", "s5", "MODEL").test_settings(), "training": {"steps": 8, "validations": 4}}
 
 
-def make_units(*models: str, seeds=(0,), settings=None) -> list[Unit]:
+def make_jobs(*models: str, seeds=(0,), settings=None) -> list[Job]:
     experiment = Experiment.model_validate(
         {
             "title": "small",
@@ -27,12 +29,12 @@ def make_units(*models: str, seeds=(0,), settings=None) -> list[Unit]:
             "row": [{"model": model, "settings": settings or {}} for model in models],
         }
     )
-    return list(units("small", experiment, seeds, "cpu"))
+    return list(jobs("small", experiment, seeds, "cpu"))
 
 
-def test_a_result_has_all_that_is_asked_of_it(tmp_path):
-    (unit,) = make_units("repeat_last")
-    result = run_unit(unit, tmp_path)
+def test_a_result_has_all_keys_and_the_right_errors(tmp_path):
+    (job,) = make_jobs("repeat_last")
+    result = run_job(job, tmp_path)
     assert set(KEYS) - {"request"} <= set(result)
     assert result["dataset"] == "pendulum"
     assert result["versions"].keys() >= {"python", "jax", "numpy"}
@@ -40,7 +42,7 @@ def test_a_result_has_all_that_is_asked_of_it(tmp_path):
     assert result["seconds"]["all"] > 0
     json.dumps(result, allow_nan=False)
     metrics = result["metrics"]
-    split = make_split(unit, None)
+    split = make_split(job, None)
     history = split.test.panel.values[:, : split.sizes.context]
     assert split.truth is not None
     target = split.truth.values[:, split.sizes.context :]
@@ -53,7 +55,7 @@ def test_a_result_has_all_that_is_asked_of_it(tmp_path):
 
 
 def test_quantiles_are_the_limits_of_intervals():
-    split = make_split(make_units("arx")[0], None)
+    split = make_split(make_jobs("arx")[0], None)
     model = find("models", "arx", "MODEL").create(None, {}).fit(split.train.panel)
     history, query, _ = cut_windows(split.test.panel, split.test.windows)
     forecast = model.forecast(history, times=query, coverage=0.9)
@@ -67,17 +69,17 @@ def test_quantiles_are_the_limits_of_intervals():
 
 
 def test_seeds_count_where_something_is_drawn():
-    seeded, fixed = make_units("line")[0], make_units("line")[0]
+    seeded, fixed = make_jobs("line")[0], make_jobs("line")[0]
     assert depends_on_seed(seeded)  # the pendulums are drawn
     column = fixed.column.model_copy(update={"name": "drone:strict", "settings": {}})
     assert not depends_on_seed(fixed.model_copy(update={"column": column}))
-    trained = make_units("s5")[0].model_copy(update={"column": column})
+    trained = make_jobs("s5")[0].model_copy(update={"column": column})
     assert depends_on_seed(trained)
 
 
-def test_a_stopped_training_goes_on_to_the_same_result(tmp_path):
-    (unit,) = make_units("s5", settings=S5)
-    whole = run_unit(unit, tmp_path / "whole")
+def test_an_interrupted_training_continues_to_the_same_result(tmp_path):
+    (job,) = make_jobs("s5", settings=S5)
+    whole = run_job(job, tmp_path / "whole")
 
     class StopError(Exception):
         pass
@@ -87,59 +89,67 @@ def test_a_stopped_training_goes_on_to_the_same_result(tmp_path):
             raise StopError
 
     with pytest.raises(StopError):
-        run_unit(unit, tmp_path / "stopped", report=stop)
+        run_job(job, tmp_path / "stopped", report=stop)
     steps = []
-    resumed = run_unit(unit, tmp_path / "stopped", report=lambda now: steps.append(now.step))
+    resumed = run_job(job, tmp_path / "stopped", report=lambda now: steps.append(now.step))
     assert min(steps) > 0, "it started again"
     assert resumed["metrics"] == whole["metrics"]
 
 
-def test_an_unknown_setting_of_the_data_is_told(tmp_path):
-    (unit,) = make_units("mean")
-    column = unit.column.model_copy(update={"settings": {"rowz": 5}})
+def test_an_unknown_setting_of_the_data_is_named(tmp_path):
+    (job,) = make_jobs("mean")
+    column = job.column.model_copy(update={"settings": {"rowz": 5}})
     with pytest.raises(ConfigError, match="pendulum:states has no setting 'rowz'"):
-        run_unit(unit.model_copy(update={"column": column}), tmp_path)
+        run_job(job.model_copy(update={"column": column}), tmp_path)
 
 
-def test_what_cannot_be_fitted_says_so(tmp_path):
-    (unit,) = make_units("s5", settings={"horizon": 5000})
+def test_a_job_that_cannot_be_fitted_says_why(tmp_path):
+    (job,) = make_jobs("s5", settings={"horizon": 5000})
     with pytest.raises(ConfigError, match="s5 cannot be fitted to pendulum:states"):
-        run_unit(unit, tmp_path)
+        run_job(job, tmp_path)
 
 
-def test_units_run_apart_once_and_failures_stop_nothing(tmp_path):
+def test_jobs_run_once_in_their_own_processes_and_failures_stop_nothing(tmp_path):
     store = Store(tmp_path / "small")
-    asked = [*make_units("no_such_model"), *make_units("repeat_last", "mean")]
-    told = []
+    asked = [*make_jobs("no_such_model"), *make_jobs("repeat_last", "mean")]
+    started = []
 
     def run():
-        return run_units(
+        return run_jobs(
             asked,
             store,
             data_dir=None,
-            started=lambda unit: told.append(unit.row.name),
+            started=lambda job: started.append(job.row.name),
             ended=lambda outcome: None,
             report=lambda now: None,
         )
 
     assert [outcome.state for outcome in run()] == ["failed", "done", "done"]
     assert [outcome.state for outcome in run()] == ["failed", "known", "known"]
-    assert told == ["no_such_model", "repeat_last", "mean", "no_such_model"]
+    assert started == ["no_such_model", "repeat_last", "mean", "no_such_model"]
     assert len(list(store.folder.glob("*.json"))) == 2
 
 
 def test_other_settings_are_another_result(tmp_path):
     store = Store(tmp_path)
-    before, after = make_units("line")[0], make_units("line", settings={"points": [3]})[0]
-    store.keep(before, result("line", 0, 0.5))
+    before, after = make_jobs("line")[0], make_jobs("line", settings={"points": [3]})[0]
+    store.write(before, result("line", 0, 0.5))
     assert store.has(before)
     assert not store.has(after)
 
 
-def test_a_foreign_file_among_the_results_is_told(tmp_path):
+def test_a_foreign_file_among_the_results_is_an_error(tmp_path):
     (tmp_path / "notes.json").write_text("[1]")
-    with pytest.raises(RunError, match=r"notes\.json is no result"):
+    with pytest.raises(RunError, match=r"notes\.json is not a result"):
         Store(tmp_path).results("small", EXPERIMENT)
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_stored_results_of_the_repository_belong_to_jobs(name):
+    table, experiment = read_experiment(name)
+    results, others = Store(RESULTS / table).results(table, experiment)
+    assert results
+    assert not others
 
 
 EXPERIMENT = Experiment.model_validate(
@@ -153,11 +163,11 @@ EXPERIMENT = Experiment.model_validate(
 
 def test_results_of_other_settings_are_left_out(tmp_path):
     store = Store(tmp_path)
-    (asked,) = units("small", EXPERIMENT, [0], "cpu")
-    store.keep(asked, result("a", 0, 0.5))
+    (asked,) = jobs("small", EXPERIMENT, [0], "cpu")
+    store.write(asked, result("a", 0, 0.5))
     row = asked.row.model_copy(update={"settings": {"points": [3]}})
-    store.keep(asked.model_copy(update={"row": row, "seed": 1}), result("a", 1, 0.7))
-    store.keep(
+    store.write(asked.model_copy(update={"row": row, "seed": 1}), result("a", 1, 0.7))
+    store.write(
         asked.model_copy(update={"row": row.model_copy(update={"label": "gone"})}),
         result("gone", 0, 0.1),
     )
@@ -177,18 +187,18 @@ def test_results_of_other_settings_are_left_out(tmp_path):
         {"test_windows": None},
     ],
 )
-def test_a_result_that_was_changed_by_hand_is_told(tmp_path, change):
-    (asked,) = units("small", EXPERIMENT, [0], "cpu")
-    Store(tmp_path).keep(asked, {**result("a", 0, 0.5), **change})
+def test_a_result_that_was_changed_by_hand_is_an_error(tmp_path, change):
+    (asked,) = jobs("small", EXPERIMENT, [0], "cpu")
+    Store(tmp_path).write(asked, {**result("a", 0, 0.5), **change})
     with pytest.raises(RunError, match=r"was changed"):
         Store(tmp_path).results("small", EXPERIMENT)
 
 
-def test_two_programs_do_not_run_the_same_units(tmp_path):
+def test_two_programs_do_not_run_the_same_jobs(tmp_path):
     with (
-        Store(tmp_path).held(),
+        Store(tmp_path).locked(),
         pytest.raises(RunError, match="another program"),
-        Store(tmp_path).held(),
+        Store(tmp_path).locked(),
     ):
         pass
 

@@ -1,0 +1,150 @@
+"""The path of every run: parts of the data → fit → baselines → scores.
+
+`physsm fit` and a benchmark job both call `fit_and_score`. They differ only in the origin of the
+parts (`table_data` or `protocol_data`) and in how the record is stored (a run folder,
+or a result file).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from physsm._registry import find
+from physsm._values import Panel
+from physsm.benchmark.evaluate import Score, beside, fit_baselines, score_all
+from physsm.benchmark.evaluation_windows import EvaluationWindows, windows_of_panel
+from physsm.data.scale import channel_moments
+from physsm.data.window import Part, Sizes
+from physsm.datasets._dataset import Split
+from physsm.models._base import AbstractFitted, AbstractForecaster
+from physsm.physics.system import System
+from physsm.training.loop import Progress
+
+Report = Callable[[Progress], None]
+
+
+class Prepared(NamedTuple):
+    """A forecaster, its settings with all window sizes decided, and these sizes."""
+
+    forecaster: AbstractForecaster
+    settings: dict[str, Any]
+    sizes: Sizes
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunData:
+    """Training and validation parts of a run, and the windows on which it is scored.
+
+    Parts of a protocol have the windows that a network is trained on; of a table's panel it takes
+    all windows of its own sizes. `sizes` are those of the evaluation windows. `cut_evaluation` is called after the fit, so that
+    the windows take no memory during training.
+    """
+
+    train: Panel | Part
+    validation: Panel | Part
+    sizes: Sizes
+    cut_evaluation: Callable[[], EvaluationWindows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """Where a training stores its checkpoints, whether it continues from them, and who receives
+    its progress. Models without a training loop ignore all of them.
+    """
+
+    folder: Path
+    resume: bool = False
+    report: Report = lambda _: None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Record:
+    """A fitted model with its baselines and scores, the model's first; durations in s."""
+
+    model: AbstractFitted
+    baselines: Mapping[str, AbstractFitted]
+    evaluation: EvaluationWindows
+    scores: list[Score]
+    fit_seconds: float
+    score_seconds: float
+
+
+def prepare(
+    model: str, system: System | None, settings: Mapping[str, Any], given: Panel | Part
+) -> Prepared:
+    """A forecaster for a table or a training part. Window sizes that the settings leave open are
+    decided here, once, and written into the settings, so that a report states them.
+    """
+    kind = find("models", model, "MODEL")
+    sizes = kind.create(system, settings).window_settings.sizes(given)
+    missing = {
+        name: size
+        for name, size in asdict(sizes).items()
+        if name in kind.Config.model_fields and settings.get(name) is None
+    }
+    complete = {**settings, **missing}
+    return Prepared(kind.create(system, complete), complete, sizes)
+
+
+def table_data(panel: Panel, prepared: Prepared, seed: int) -> RunData:
+    """The default split of a table, with evaluation windows of its validation part."""
+    parts = prepared.forecaster.parts(panel, seed=seed)
+    scale = channel_moments(parts.train.panel)[1]
+    evaluation = windows_of_panel(parts.validation.panel, prepared.sizes, scale)
+    return RunData(
+        train=parts.train.panel,
+        validation=parts.validation.panel,
+        sizes=prepared.sizes,
+        cut_evaluation=lambda: evaluation,
+    )
+
+
+def protocol_data(split: Split, cut_evaluation: Callable[[], EvaluationWindows]) -> RunData:
+    """The parts of a protocol, with evaluation windows of its validation or its test part."""
+    return RunData(
+        train=split.train,
+        validation=split.validation,
+        sizes=split.sizes,
+        cut_evaluation=cut_evaluation,
+    )
+
+
+def fit_and_score(
+    forecaster: AbstractForecaster,
+    data: RunData,
+    *,
+    seed: int,
+    training: TrainingOptions,
+    with_baselines: bool,
+) -> Record:
+    """Fit a forecaster to the training and validation parts, and score it on the evaluation
+    windows; `with_baselines` also fits and scores the baselines, for the same horizon.
+    """
+    options: dict[str, Any] = {"seed": seed}
+    if forecaster.trains:
+        options |= {
+            "folder": training.folder,
+            "resume": training.resume,
+            "report": training.report,
+        }
+    began = time.perf_counter()
+    model = forecaster.fit(data.train, data.validation, **options)
+    fitted = time.perf_counter()
+    baselines = {}
+    if with_baselines:
+        baselines = fit_baselines(data.train, data.validation, seed, data.sizes.horizon)
+    compared = time.perf_counter()
+    evaluation = data.cut_evaluation()
+    scores = score_all(beside(model, baselines), evaluation)
+    return Record(
+        model=model,
+        baselines=baselines,
+        evaluation=evaluation,
+        scores=scores,
+        fit_seconds=fitted - began,
+        score_seconds=time.perf_counter() - compared,
+    )
