@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from physsm._version import __version__
 
 if TYPE_CHECKING:
-    from physsm import datasets as datasets
-    from physsm import metrics as metrics
-    from physsm import models as models
+    import physsm.datasets as datasets
+    import physsm.metrics as metrics
+    import physsm.models as models
     from physsm._compile_cache import use_compile_cache as use_compile_cache
     from physsm._errors import ConfigError as ConfigError
     from physsm._errors import DataError as DataError

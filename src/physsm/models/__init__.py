@@ -1,4 +1,4 @@
-"""Forecasters by class name, as in `physsm.models.Goku(system)`: one in each file of this folder."""
+"""Forecasters by class name, as in `physsm.models.Goku(system)`: one in each file."""
 
 from __future__ import annotations
 
