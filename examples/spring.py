@@ -1,7 +1,7 @@
 """A table of springs and a model fitted to it, for the examples of single uses.
 
-Four springs swing under a known force. Their stiffness and damping are to be learned. Each was measured at
-times of its own, with noise, and a tenth of the measurements is missing.
+Four springs swing under a known force. Their stiffness and damping are unknown. Each was measured
+at times of its own, with noise, and a tenth of the measurements is missing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Draws docs/img/architecture.svg: the parts of Phy-SSM between a table and a forecast.
 
-The picture has its own light background, so that it can be read on a light and on a dark page. Colours are
-tints that differ in lightness too; what they mean is written below the picture.
+The picture has its own light background, so that it can be read on a light and on a dark page.
+Colours are tints that differ in lightness too; a legend below the picture names them.
 """
 
 from __future__ import annotations
@@ -86,11 +86,13 @@ BOXES = (
     Box(196, 170, 148, 92, "learned", "Encoder", ("perceptron, S5 stack",), "encoder.py"),
     Box(390, 170, 156, 92, "inferred", "Inference", ("state at each step:", "Kalman or encoder"),
         "inference.py"),
-    Box(592, 170, 176, 92, "physics", "Unit", ("A, B: known entries", "and learned ones"), "unit.py"),
+    Box(592, 170, 176, 92, "physics", "Unit", ("A, B: known entries", "and learned ones"),
+        "unit.py"),
     Box(812, 170, 118, 92, "learned", "Decoder", ("state → channel",), "decoder.py"),
     Box(966, 170, 112, 92, "data", "Forecast", ("mean, interval,", "unknowns")),
     Box(592, 32, 176, 62, "physics", "Physics text", ("theta' = omega, ?, …",)),
-    Box(592, 312, 176, 66, "learned", "Unknowns  ?", ("S5 over states, controls;", "or one constant")),
+    Box(592, 312, 176, 66, "learned", "Unknowns  ?",
+        ("S5 over states, controls;", "or one constant")),
     Box(196, 312, 350, 66, "learned", "Linear bypass",
         ("linear recurrence of the last rows and controls",), "linear_bypass.py"),
 )  # fmt: skip
@@ -103,8 +105,8 @@ def picture() -> str:
         'aria-labelledby="title words">',
         '<title id="title">The parts of Phy-SSM</title>',
         '<desc id="words">A table goes through encoder, inference, unit and decoder to a forecast. '
-        "The physics text gives the known entries of the unit, a network the unknown ones. A linear "
-        "bypass leads from the table to the forecast around the latent state.</desc>",
+        "The physics text gives the known entries of the unit, a network the unknown ones. A "
+        "linear bypass leads from the table to the forecast around the latent state.</desc>",
         '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
         f'markerHeight="7" orient="auto-start-reverse"><path d="M0 0 L8 4 L0 8 z" fill="{INK}"/>'
         "</marker></defs>",

@@ -19,11 +19,11 @@ PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 HEAD = """\
 # Command line
 
-All commands of `physsm`, as `physsm COMMAND --help` prints them. `scripts/command_page.py` writes this page
-from the program; a test compares the two.
+All commands of `physsm`, as `physsm COMMAND --help` prints them. `scripts/command_page.py` writes
+this page from the program; a test compares the two.
 
-Bad input ends in one sentence and exit code 2. Ctrl-C ends in exit code 130 and leaves a run that `--resume`
-continues. `--json` prints a JSON document for other programs.
+Bad input ends in one sentence and exit code 2. Ctrl-C ends in exit code 130 and leaves a run that
+`--resume` continues. `--json` prints a JSON document for other programs.
 """
 
 

@@ -18,7 +18,7 @@ WIDTH = 112  # characters of a line of the tree
 # Folders of files that are not Python: they have no docstring to read.
 FOLDERS = {
     "configurations": "settings of many models for one experiment, one TOML file each",
-    "datasets/sources": "addresses, sizes, checksums and licences of public files, one TOML file each",
+    "datasets/sources": "addresses, checksums and licences of public files, one TOML file each",
     "experiments": "tables of `physsm bench`, one TOML file each",
     "physics/systems": "built-in systems, one .phys file each",
 }
