@@ -76,7 +76,6 @@ def kind(name: str) -> dict[str, Any]:
         found = "baseline"
     if name.startswith("path_alone"):
         found = "its untrained linear bypass"
-    )
     return {"mec": INK, "mew": 0.7, "ls": "", **KINDS[found]}
 
 
