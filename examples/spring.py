@@ -38,9 +38,9 @@ def simulate(series: int = 4, rows: int = 80, seed: int = 0) -> physsm.Panel:
         x, v, measured = start, 0.0, []
         for before, after in zip([0.0, *t], [*t, t[-1]], strict=True):
             measured.append(x)
-            step = (after - before) / 100
+            step, force = (after - before) / 100, float(force_at(np.array(before)))
             for _ in range(100):
-                v += step * (force_at(np.array(before)) - STIFFNESS * x - DAMPING * v)
+                v += step * (force - STIFFNESS * x - DAMPING * v)
                 x += step * v
         noisy = np.array(measured[1:]) + 0.02 * rng.standard_normal(rows)
         times.append(t)
