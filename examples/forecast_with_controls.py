@@ -20,9 +20,7 @@ def main(quick: bool) -> None:
         end, low, high = (
             part[0, -1, 0] for part in (forecast.mean, forecast.lower, forecast.upper)
         )
-        print(
-            f"{name}: at most {largest:.2f} from rest, at the end {end:.2f} ({low:.2f} to {high:.2f})"
-        )
+        print(f"{name}: at most {largest:.2f} from rest, then {end:.2f} ({low:.2f} to {high:.2f})")
 
 
 if __name__ == "__main__":

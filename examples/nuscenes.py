@@ -1,4 +1,4 @@
-"""Vehicles in traffic: two seconds of a track are seen, six are forecast, with the baselines for tracks.
+"""Vehicles in traffic: six seconds of a track after two, with the baselines for tracks.
 
 Needs the files of `physsm data get nuscenes`, which are licensed for non-commercial use.
 """

@@ -1,7 +1,7 @@
 """The unknowns of a physics text, learned, with standard errors, beside the truth.
 
-`constant` unknowns have one value for all series. `per series` and varying ones come with a value for
-each row of the history: `found.mean` has the shape (series, rows, unknowns) for all of them.
+A `constant` unknown has one value for all series; others have a value at each row of the history.
+`found.mean` has the shape (series, rows, unknowns) for all of them.
 """
 
 from __future__ import annotations

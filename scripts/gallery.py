@@ -1,6 +1,6 @@
 """Draws the figures of docs/gallery.md and README.md from a demo run and the files in results/.
 
-Run `physsm demo` first, or name its folder: `python scripts/gallery.py demo_run`.
+Run `physsm demo` first, or name its folder: `python -m scripts.gallery demo_run`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from scripts.results_table import BASELINES
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "img"
@@ -38,10 +40,6 @@ NAMES = {
     "path_alone_no_squares": "bypass, no squares",
     "arx_100_by_2": "arx (100 steps back)",
 }
-BASELINES = (
-    "repeat_last", "mean", "line", "line_5", "damped", "arx", "arx_20", "arx_100_by_2",
-    "least_squares",
-)  # fmt: skip
 
 
 def results(data_set: str) -> dict[str, dict[str, Any]]:

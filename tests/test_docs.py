@@ -43,7 +43,7 @@ def test_readme_code_runs(tmp_path, monkeypatch):
     assert scope["A"].shape == (3, 3)
 
 
-@pytest.mark.parametrize("page", ["classical.md", "methods.md", "metrics.md"])
+@pytest.mark.parametrize("page", ["baselines.md", "methods.md", "metrics.md"])
 def test_examples_run_as_they_are_written(page):
     (code,) = blocks(ROOT / "docs" / page, "python")
     exec(code, {})
