@@ -10,6 +10,7 @@ import argparse
 from functools import cache
 
 import numpy as np
+from small_network import SMALL
 
 import physsm
 
@@ -53,15 +54,9 @@ def simulate(series: int = 4, rows: int = 80, seed: int = 0) -> physsm.Panel:
 
 @cache
 def fit(quick: bool = False):
-    """A fitted Phy-SSM; after a few steps only, if it is to be quick."""
-    steps = 10 if quick else 300
-    model = physsm.PhySSM(
-        physsm.System.parse(PHYSICS),
-        context=20,
-        horizon=20,
-        training={"steps": steps, "validations": 2 if quick else 10},
-    )
-    return model.fit(simulate(), seed=0)
+    """A fitted Phy-SSM; a small one after a few steps, if it is to be quick."""
+    settings = SMALL if quick else {"context": 40, "horizon": 20, "training": {"steps": 300}}
+    return physsm.PhySSM(physsm.System.parse(PHYSICS), **settings).fit(simulate(), seed=0)
 
 
 def main(quick: bool) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent.parent / "examples"
-SHARED = {"window_error"}  # not a script
+SHARED = {"small_network", "window_error"}  # no scripts
 FILES_OF = {
     "covid": "covid_jhu",
     "drone": "drone_crazyflie",
