@@ -76,4 +76,4 @@ if __name__ == "__main__":
     if "--check" not in sys.argv:
         PAGE.write_text(page(), "utf-8")
     elif PAGE.read_text("utf-8") != page():
-        sys.exit("docs/cli.md is stale: run scripts/command_page.py")
+        sys.exit("docs/cli.md is stale: run python -m scripts.command_page")

@@ -78,4 +78,4 @@ def table() -> str:
 
 def _cell(value: float, name: str, is_best: bool) -> str:
     number = f"**{value:.3f}**" if is_best else f"{value:.3f}"
-    return number if name == "phy_ssm" else f"{number} (`{name}`)"
+    return number if name == "phy_ssm" else f"{number} ({name})"

@@ -71,4 +71,4 @@ if __name__ == "__main__":
     if "--check" not in sys.argv:
         PAGE.write_text(with_tree(page), "utf-8")
     elif with_tree(page) != page:
-        sys.exit("CONTRIBUTING.md is stale: run scripts/source_tree.py")
+        sys.exit("CONTRIBUTING.md is stale: run python -m scripts.source_tree")
