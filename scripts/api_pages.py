@@ -14,9 +14,9 @@ FOLDER = Path(__file__).parent.parent / "docs" / "api"
 MODELS = """\
 # Models
 
-Every model has the same interface: settings that can be fitted, and a fitted model that forecasts. Its
-name on the command line is the name of its file; `physsm.models` has its class. Settings are fields of
-its `Config`, given by name or in a TOML file.
+Every model has the same interface: settings that can be fitted, and a fitted model that forecasts.
+Its name on the command line is the name of its file. Settings are fields of its `Config`, given by
+name or in a TOML file.
 
 ```python
 from physsm.models import arx, goku
@@ -36,8 +36,8 @@ goku.MODEL  # the class, here Goku
 DATASETS = """\
 # Data sets
 
-Each data set is `DATASET` in the module of its name, such as `physsm.datasets.covid`. `split` makes the
-parts of one protocol. [Data sets](../datasets.md) describes the data.
+Each data set is `DATASET` in the module of its name, such as `physsm.datasets.covid`. `split` makes
+the parts of one protocol. [Data sets](../datasets.md) describes the data.
 
 ```python
 from physsm.datasets.pendulum import DATASET
@@ -60,8 +60,8 @@ split.train.panel, split.test.windows
 METRICS = """\
 # Metrics
 
-Each metric is `METRIC` in the module of its name, such as `physsm.metrics.mae`. [Metrics](../metrics.md)
-has the formulas and what is scored.
+Each metric is a function in the module of its name, such as `physsm.metrics.mae`.
+[Metrics](../metrics.md) has the formulas and what is scored.
 
 ```python
 import numpy as np
