@@ -11,7 +11,8 @@ import numpy as np
 
 from physsm.data.window import cut_windows
 from physsm.datasets.nuscenes import DATASET
-from physsm.metrics import ade, fde
+from physsm.metrics.ade import ade
+from physsm.metrics.fde import fde
 from physsm.models import arx, constant_turn_rate, constant_velocity
 
 TRACK = {"positions": ["p", "y"], "heading": "psi", "velocities": ["v_p", "v_y"]}
@@ -31,7 +32,8 @@ def main(quick: bool) -> None:
     for name, model in models.items():
         forecast = model.fit(train, validation).forecast(history, times=query.times, coverage=None)
         measured, predicted = target.values[..., places], forecast.mean[..., places]
-        far, last = (m.METRIC(np.asarray(measured, float), predicted) for m in (ade, fde))
+        measured = np.asarray(measured, float)
+        far, last = ade(measured, predicted), fde(measured, predicted)
         print(f"{name}: ADE {far:.2f} m, FDE {last:.2f} m")
 
 

@@ -65,9 +65,9 @@ Each metric is a function in the module of its name, such as `physsm.metrics.mae
 
 ```python
 import numpy as np
-from physsm.metrics import mae
+from physsm.metrics.mae import mae
 
-mae.METRIC(np.array([[[1.0]]]), np.array([[[1.5]]]))  # windows, steps, channels
+mae(np.array([[[1.0]]]), np.array([[[1.5]]]))  # windows, steps, channels
 ```
 """
 _INDENT = "    options: {heading_level: 3}\n"
@@ -89,7 +89,7 @@ def dataset_entry(name: str) -> str:
 def metric_entry(name: str) -> str:
     """The function of a metric."""
     metric = find("metrics", name, "METRIC")
-    function = getattr(metric, "compute", metric)
+    function = getattr(metric, "function", metric)
     return f"## `{name}`\n\n::: {function.__module__}.{function.__qualname__}\n{_INDENT}"
 
 
