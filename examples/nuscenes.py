@@ -11,8 +11,7 @@ import numpy as np
 
 from physsm.data.window import cut_windows
 from physsm.datasets.nuscenes import DATASET
-from physsm.metrics.ade import ade
-from physsm.metrics.fde import fde
+from physsm.metrics import ade, fde
 from physsm.models import arx, constant_turn_rate, constant_velocity
 
 TRACK = {"positions": ["p", "y"], "heading": "psi", "velocities": ["v_p", "v_y"]}

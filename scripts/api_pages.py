@@ -65,7 +65,7 @@ Each metric is a function in the module of its name, such as `physsm.metrics.mae
 
 ```python
 import numpy as np
-from physsm.metrics.mae import mae
+from physsm.metrics import mae
 
 mae(np.array([[[1.0]]]), np.array([[[1.5]]]))  # windows, steps, channels
 ```
