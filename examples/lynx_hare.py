@@ -13,6 +13,7 @@ from window_error import window_error
 import physsm
 from physsm.datasets.lynx_hare import DATASET
 from physsm.models import least_squares, repeat_last
+from physsm.models._base import AbstractForecaster
 
 
 def main(quick: bool) -> None:
@@ -20,7 +21,7 @@ def main(quick: bool) -> None:
     split = DATASET.split("strict")
     train, validation = split.train.panel, split.validation.panel
     system = physsm.System.load(DATASET.system)
-    models = {"repeat_last": repeat_last.MODEL.create(None, {})}
+    models: dict[str, AbstractForecaster] = {"repeat_last": repeat_last.MODEL.create(None, {})}
     if not quick:
         models["least_squares"] = least_squares.MODEL.create(system, {"rows": [3, 5]})
         sizes = split.sizes

@@ -37,12 +37,14 @@ def main(quick: bool) -> None:
         forecast = fitted.forecast(history, times=target.times, controls=target.controls)
         error = np.nanmean(np.abs(forecast.mean - target.values))
         print(f"{name}: mean error over {target.times.shape[1]} rows {error:.3f} rad")
-    if not quick:
-        truth = data.test_truth.coefficients
-        found = fitted.unknowns(history)
-        true_values = truth.k[0], truth.c[0], truth.gain[0]
-        for name, value, true in zip(found.names, found.mean[0, -1], true_values, strict=True):
-            print(f"{name}: {value:.3f} (truth {true:.3f})")
+        if name == "phy_ssm":
+            truth = data.test_truth.coefficients
+            found = fitted.unknowns(history)
+            true_values = truth.k[0], truth.c[0], truth.gain[0]
+            for unknown, value, true in zip(
+                found.names, found.mean[0, -1], true_values, strict=True
+            ):
+                print(f"  {unknown}: {value:.3f} (truth {true:.3f})")
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""What all trained networks share: scales, observations, training, compiled programs, fitted form."""
+"""What trained networks share: scales, observations, training, compiled programs, fitted form."""
