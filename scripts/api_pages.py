@@ -83,7 +83,8 @@ def model_entry(name: str) -> str:
 
 def dataset_entry(name: str) -> str:
     """A data set: its module, with the functions of its protocols."""
-    return f"## `{name}`\n\n::: physsm.datasets.{name}\n{_INDENT}"
+    options = "    options: {heading_level: 2, show_root_heading: false}\n"
+    return f"## `{name}`\n\n::: physsm.datasets.{name}\n{options}"
 
 
 def metric_entry(name: str) -> str:
