@@ -29,7 +29,7 @@ def main(quick: bool) -> None:
         if name == "phy_ssm":
             found = fitted.unknowns(validation)
             for place, unknown in enumerate(found.names):
-                value, error = found.mean[0, -1, place], found.std[0, -1, place]
+                value, error = found.mean[0, 0, place], found.std[0, 0, place]
                 print(f"  {unknown}: {value:.3g} ± {error:.2g}")
 
 

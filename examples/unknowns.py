@@ -16,7 +16,7 @@ def main(quick: bool) -> None:
     found = fit(quick).unknowns(simulate())
     for place, (name, truth) in enumerate({"stiffness": STIFFNESS, "damping": DAMPING}.items()):
         assert found.names[place] == name
-        value, error = found.mean[0, -1, place], found.std[0, -1, place]
+        value, error = found.mean[0, 0, place], found.std[0, 0, place]
         print(f"{name}: {value:.3f} ± {error:.3f} (truth {truth})")
 
 
