@@ -30,7 +30,7 @@ def test_physics_texts_compile(page):
 @pytest.mark.parametrize("path", WITH_TABLES, ids=lambda path: path.name)
 def test_the_tables_of_results_are_what_the_results_say(path):
     page = path.read_text(encoding="utf-8")
-    assert with_tables(page) == page, "run scripts/benchmarks"
+    assert with_tables(page) == page, "run scripts/pages"
     assert "<!-- end -->" in page
 
 
@@ -76,20 +76,19 @@ def test_the_table_that_is_shown_can_be_read(tmp_path):
 
 
 def test_the_command_line_reference_is_that_of_the_program():
-    assert command_page.PAGE.read_text(encoding="utf-8") == command_page.page(), (
-        "run python -m scripts.command_page"
-    )
+    page = command_page.PAGE.read_text(encoding="utf-8")
+    assert page == command_page.page(), "run scripts/pages"
 
 
 def test_the_source_tree_is_that_of_the_source():
     page = source_tree.PAGE.read_text(encoding="utf-8")
-    assert source_tree.with_tree(page) == page, "run python -m scripts.source_tree"
+    assert source_tree.with_tree(page) == page, "run scripts/pages"
 
 
 @pytest.mark.parametrize("family", ["models", "datasets", "metrics"])
 def test_the_python_api_lists_every_file_of_a_family(family):
     page = (api_pages.FOLDER / f"{family}.md").read_text(encoding="utf-8")
-    assert page == api_pages.pages()[family], "run python -m scripts.api_pages"
+    assert page == api_pages.pages()[family], "run scripts/pages"
 
 
 def test_the_tour_names_files_that_exist():
