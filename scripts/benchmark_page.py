@@ -1,4 +1,4 @@
-"""Writes tables into the pages of docs/ between their marks, from the files in results/."""
+"""Writes tables into pages between their marks, from the files in results/."""
 
 from __future__ import annotations
 
@@ -9,10 +9,17 @@ from physsm.benchmark.experiment import read_experiment
 from physsm.benchmark.pages import to_markdown
 from physsm.benchmark.store import Store
 from physsm.benchmark.summary import summarise
+from scripts.results_table import table as results_table
 
 ROOT = Path(__file__).parent.parent
-PAGES = (ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "comparison.md")
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "docs" / "index.md",
+    ROOT / "docs" / "benchmarks.md",
+    ROOT / "docs" / "comparison.md",
+)
 _MARKED = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_RESULTS = re.compile(r"(<!-- results -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def with_tables(page: str) -> str:
@@ -24,6 +31,7 @@ def with_tables(page: str) -> str:
         sheets = summarise(found, experiment.published)
         return f"{match[1]}\n{to_markdown(sheets)}\n{match[3]}"
 
+    page = _RESULTS.sub(lambda match: f"{match[1]}\n{results_table()}\n\n{match[2]}", page)
     return _MARKED.sub(table, page)
 
 

@@ -7,11 +7,14 @@ import pytest
 
 from physsm import PhysicsError, System
 from physsm.benchmark.experiment import read_experiment
+from scripts import api_pages, command_page, source_tree
 from scripts.benchmark_page import PAGES as WITH_TABLES
 from scripts.benchmark_page import with_tables
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+API_PAGES = sorted((ROOT / "docs" / "api").glob("*.md"))
+SOURCE = ROOT / "src" / "physsm"
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -25,10 +28,10 @@ def test_physics_texts_compile(page):
 
 
 @pytest.mark.parametrize("path", WITH_TABLES, ids=lambda path: path.name)
-def test_the_tables_of_benchmarks_are_what_the_results_say(path):
+def test_the_tables_of_results_are_what_the_results_say(path):
     page = path.read_text(encoding="utf-8")
-    assert with_tables(page) == page, "run scripts/benchmarks"
-    assert page.count("### ") > 2
+    assert with_tables(page) == page, "run scripts/pages"
+    assert "<!-- end -->" in page
 
 
 def test_readme_code_runs(tmp_path, monkeypatch):
@@ -43,10 +46,26 @@ def test_readme_code_runs(tmp_path, monkeypatch):
     assert scope["A"].shape == (3, 3)
 
 
-@pytest.mark.parametrize("page", ["classical.md", "methods.md", "metrics.md"])
+def test_the_tutorial_runs_from_a_table_to_a_decision(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scope: dict = {}
+    exec("\n".join(blocks(ROOT / "docs" / "tutorial.md", "python")), scope)
+    assert set(scope["errors"]) == {"phy_ssm", "arx", "repeat_last"}
+    assert len(scope["answers"]) == 5
+    assert scope["soon"].mean.shape == (1, 1, 1)
+    assert scope["loaded"].interface.channels == ("T",)
+
+
+@pytest.mark.parametrize("page", ["baselines.md", "methods.md", "metrics.md"])
 def test_examples_run_as_they_are_written(page):
     (code,) = blocks(ROOT / "docs" / page, "python")
     exec(code, {})
+
+
+@pytest.mark.parametrize("page", API_PAGES, ids=lambda page: page.name)
+def test_examples_of_the_python_api_run(page):
+    for code in blocks(page, "python"):
+        exec(code, {})
 
 
 def test_the_table_that_is_shown_can_be_read(tmp_path):
@@ -54,6 +73,29 @@ def test_the_table_that_is_shown_can_be_read(tmp_path):
     (tmp_path / "mine.toml").write_text(text)
     _, experiment = read_experiment(str(tmp_path / "mine.toml"))
     assert [column.name for column in experiment.data] == ["covid:strict", "covid:world"]
+
+
+def test_the_command_line_reference_is_that_of_the_program():
+    page = command_page.PAGE.read_text(encoding="utf-8")
+    assert page == command_page.page(), "run scripts/pages"
+
+
+def test_the_source_tree_is_that_of_the_source():
+    page = source_tree.PAGE.read_text(encoding="utf-8")
+    assert source_tree.with_tree(page) == page, "run scripts/pages"
+
+
+@pytest.mark.parametrize("family", ["models", "datasets", "metrics"])
+def test_the_python_api_lists_every_file_of_a_family(family):
+    page = (api_pages.FOLDER / f"{family}.md").read_text(encoding="utf-8")
+    assert page == api_pages.pages()[family], "run scripts/pages"
+
+
+def test_the_tour_names_files_that_exist():
+    page = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w/]+\.py)`", page))
+    assert len(named) > 20
+    assert not [name for name in sorted(named) if not (SOURCE / name).exists()]
 
 
 def test_shown_messages_are_real():

@@ -1,0 +1,1 @@
+"""Runs and benchmark jobs: fit, score and store models beside baselines."""

@@ -1,0 +1,1 @@
+"""Tables to panels, splits, windows and batches, and forecasts back to tables."""

@@ -1,0 +1,1 @@
+"""Layers and solvers: S5, recurrent layers, attention, differential equations, perceptrons."""

@@ -1,0 +1,1 @@
+"""The physics language: from a text to a compiled system."""

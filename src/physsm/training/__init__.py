@@ -1,0 +1,1 @@
+"""Training of any network: optimiser, loop and checkpoints; knows no model."""

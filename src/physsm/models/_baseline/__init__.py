@@ -1,0 +1,1 @@
+"""What baselines share: forecast origins, lag grids, state columns, least-squares fits, tracks."""

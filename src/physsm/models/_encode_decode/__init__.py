@@ -1,0 +1,1 @@
+"""What models of one latent trajectory share: encoders, physics, decoder, objective."""

@@ -1,0 +1,1 @@
+"""What trained networks share: scales, observations, training, compiled programs, fitted form."""
