@@ -26,7 +26,7 @@ INK, SOFT = "#333333", "#8a8a8a"
 # Colours of Okabe and Ito, which colour-blind readers can tell apart; lines differ in dashes too.
 STYLES: dict[str, dict[str, Any]] = {
     "phy_ssm": {"color": "#0072B2", "ls": "-", "lw": 2.2},
-    "path_alone": {"color": "#56B4E9", "ls": (0, (5, 2)), "lw": 1.6},
+    "bypass_alone": {"color": "#56B4E9", "ls": (0, (5, 2)), "lw": 1.6},
     "arx": {"color": "#E69F00", "ls": (0, (4, 2)), "lw": 1.6},
     "arx_100_by_2": {"color": "#E69F00", "ls": (0, (4, 2)), "lw": 1.6},
     "line": {"color": "#D55E00", "ls": (0, (1, 1.5)), "lw": 2.0},
@@ -36,8 +36,8 @@ STYLES: dict[str, dict[str, Any]] = {
     "repeat_last": {"color": SOFT, "ls": (0, (1, 2)), "lw": 1.6},
 }
 NAMES = {
-    "path_alone": "linear bypass alone",
-    "path_alone_no_squares": "bypass, no squares",
+    "bypass_alone": "linear bypass alone",
+    "bypass_alone_no_squares": "bypass, no squares",
     "arx_100_by_2": "arx (100 steps back)",
 }
 
@@ -72,7 +72,7 @@ def kind(name: str) -> dict[str, Any]:
     found = "phy_ssm" if name == "phy_ssm" else "other network"
     if name in BASELINES:
         found = "baseline"
-    if name.startswith("path_alone"):
+    if name.startswith("bypass_alone"):
         found = "its untrained linear bypass"
     return {"mec": INK, "mew": 0.7, "ls": "", **KINDS[found]}
 
@@ -150,7 +150,7 @@ def _by_lead_time(axes: Axes, name: str, metrics: dict[str, Any]) -> None:
 def lead_time_figure() -> None:
     """Errors on the quadrotor and on COVID-19 by lead time."""
     figure, (drone, covid) = panels(2, 3.4)
-    for name in ("phy_ssm", "path_alone", "arx_100_by_2", "contiformer"):
+    for name in ("phy_ssm", "bypass_alone", "arx_100_by_2", "contiformer"):
         _by_lead_time(drone, name, results("drone")[name])
     for name in ("phy_ssm", "line", "damped", "contiformer"):
         _by_lead_time(covid, name, results("covid")[name])

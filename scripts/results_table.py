@@ -13,7 +13,7 @@ BASELINES = (
     "repeat_last", "mean", "line", "line_5", "damped", "arx", "arx_20", "arx_100_by_2",
     "least_squares",
 )  # fmt: skip
-OURS = ("phy_ssm", "phy_ssm_paper", "path_alone", "path_alone_no_squares")
+OURS = ("phy_ssm", "phy_ssm_paper", "bypass_alone", "bypass_alone_no_squares")
 
 
 class Row(NamedTuple):
@@ -28,9 +28,9 @@ ROWS = (
     Row(
         "drone",
         "Quadrotor, 200 time steps (0.2 s)",
-        "The linear bypass: alone and without any training it has {path_alone}. It takes from the "
+        "The linear bypass: alone and without any training it has {bypass_alone}. It takes from the "
         "equations that rotors pull with the square of their speed; without these squares it has "
-        "{path_alone_no_squares}.",
+        "{bypass_alone_no_squares}.",
     ),
     Row(
         "pendulum",
