@@ -63,6 +63,7 @@ def run_job(
             "budget": job.budget,
             "ablation": job.row.ablation,
             "metrics": metrics,
+            "training_windows": "protocol" if training else None,
             "test_windows": len(record.evaluation.history),
             "unit_of_errors": split.unit_words,
             "notes": list(split.notes),
@@ -88,11 +89,11 @@ def _fit_and_score(job: Job, split: Split, folder: Path, report: Report) -> Reco
     dataset: Dataset = find("datasets", job.column.dataset, "DATASET")
     needs_physics = find("models", job.row.model, "MODEL").physics
     system = System.load(job.row.physics or dataset.system) if needs_physics else None
-    prepared = prepare(job.row.model, system, job.settings, split.train)
     data = protocol_data(split, partial(windows_of_test_part, split, job.column.test_windows))
     is_started = (folder / "position.json").exists()
     training = TrainingOptions(folder=folder, resume=is_started, report=report)
     try:
+        prepared = prepare(job.row.model, system, job.settings, split.train)
         return fit_and_score(
             prepared.forecaster, data, seed=job.seed, training=training, with_baselines=False
         )

@@ -42,6 +42,11 @@ def explanation(sheet: Sheet) -> str:
             " One step ahead (interp), models that encode a window as a whole (those with a window "
             f"score) are scored on {sheet.interp_windows} of the windows."
         )
+    if any(line.saw_all_windows for line in sheet.lines):
+        remarks += (
+            " † Trained on all windows of the training series, not on the protocol's alone: where "
+            "training and test share a series, test windows are among them."
+        )
     notes = "".join(f" {note}" for note in sheet.notes)
     return f"Errors are in units of {sheet.unit_of_errors}.{remarks}{notes}"
 
@@ -55,12 +60,14 @@ def _cells(sheet: Sheet, line: Line, bold: Callable[[str], str]) -> list[str]:
     return texts
 
 
+def _code(line: Line) -> str:
+    """The label as code in Markdown, its mark behind it."""
+    return f"`{line.label}`" + line.marked_label.removeprefix(line.label)
+
+
 def _markdown_sheet(sheet: Sheet) -> str:
     heads = ["model", *headings(sheet)]
-    rows = [
-        [f"`{line.label}`", *_cells(sheet, line, lambda text: f"**{text}**")]
-        for line in sheet.lines
-    ]
+    rows = [[_code(line), *_cells(sheet, line, lambda text: f"**{text}**")] for line in sheet.lines]
     lines = [
         f"### {title(sheet)}\n",
         f"{explanation(sheet)}\n",
@@ -74,7 +81,7 @@ def _markdown_sheet(sheet: Sheet) -> str:
 def _latex_sheet(sheet: Sheet) -> str:
     heads = ["model", *headings(sheet)]
     rows = [
-        [line.label, *_cells(sheet, line, lambda text: f"\\textbf{{{text}}}")]
+        [line.marked_label, *_cells(sheet, line, lambda text: f"\\textbf{{{text}}}")]
         for line in sheet.lines
     ]
     lines = [

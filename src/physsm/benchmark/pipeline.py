@@ -80,6 +80,8 @@ def prepare(
     decided here, once, and written into the settings, so that a report states them.
     """
     kind = find("models", model, "MODEL")
+    if isinstance(given, Part) and not kind.trains:
+        given = given.panel  # baselines are not trained on windows
     sizes = kind.create(system, settings).window_settings.sizes(given)
     missing = {
         name: size

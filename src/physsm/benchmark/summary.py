@@ -27,12 +27,21 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """One model: its label, its number of seeds, and its scores by key."""
+    """One model: its label, its number of seeds, and its scores by key.
+
+    `saw_all_windows`: a result was trained on all windows of its series, not on the protocol's.
+    """
 
     label: str
     seeds: int
     ablation: str | None
     cells: Mapping[str, Cell | None]
+    saw_all_windows: bool = False
+
+    @property
+    def marked_label(self) -> str:
+        """The label, with a dagger if it was trained on all windows."""
+        return f"{self.label} †" if self.saw_all_windows else self.label
 
 
 @dataclass(frozen=True)
@@ -138,7 +147,13 @@ def _line(
         for name in columns
     }
     cells[SECONDS] = _cell([r["seconds"]["fit"] for r in results])
-    return Line(label=label, seeds=len(results), ablation=results[0]["ablation"], cells=cells)
+    return Line(
+        label=label,
+        seeds=len(results),
+        ablation=results[0]["ablation"],
+        cells=cells,
+        saw_all_windows=any(r.get("training_windows") == "all" for r in results),
+    )
 
 
 def _cell(values: list[float | None], published: float | None = None) -> Cell | None:

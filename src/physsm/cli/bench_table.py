@@ -44,5 +44,5 @@ def sheet_grid(sheet: Sheet) -> Table:
             cell = line.cells[name]
             is_best = cell is not None and cell.is_best
             cells.append(f"[bold]{cell_text(cell)}[/bold]" if is_best else cell_text(cell))
-        grid.add_row(line.label, *cells)
+        grid.add_row(line.marked_label, *cells)
     return grid

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from physsm._errors import ConfigError
+from physsm._errors import ConfigError, DataError
 from physsm._values import Panel
 from physsm.data.split import default_split
 from physsm.data.window import Part, Sizes, default_sizes, largest_sizes, narrowed, windows
@@ -23,8 +23,20 @@ class WindowSettings:
     validation_stride: int | None = None
 
     def sizes(self, given: Panel | Part) -> Sizes:
-        """Sizes of windows of a panel, or of the windows of a protocol."""
-        usual = largest_sizes(given.windows) if isinstance(given, Part) else default_sizes(given)
+        """The sizes on a panel, or on windows of a protocol, which they cannot exceed."""
+        if not isinstance(given, Part):
+            return self._or(default_sizes(given))
+        largest = largest_sizes(given.windows)
+        sizes = self._or(largest)
+        if sizes.horizon > largest.horizon:
+            raise DataError(
+                f"the horizon is {sizes.horizon} time steps, and targets of the protocol's windows "
+                f"have at most {largest.horizon}",
+                hint="set a horizon that they have, or leave it to the protocol",
+            )
+        return replace(sizes, context=min(sizes.context, largest.context))
+
+    def _or(self, usual: Sizes) -> Sizes:
         return Sizes(
             self.context or usual.context,
             self.horizon or usual.horizon,

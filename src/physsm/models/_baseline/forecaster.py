@@ -23,7 +23,7 @@ from physsm._values import Panel, Query
 from physsm.data.scale import channel_moments
 from physsm.data.split import default_split
 from physsm.data.table import to_panel
-from physsm.data.window import Part, default_sizes, largest_sizes
+from physsm.data.window import Part, default_sizes
 from physsm.models._base import AbstractFitted, AbstractForecaster, Prediction, read_config
 from physsm.models._baseline.origins import Origins, channel_points, ends, next_rows, rolling
 from physsm.models._files import Interface, Stored
@@ -213,12 +213,10 @@ def training_parts(
     of the models with windows.
     """
     whole_number(seed, "seed", 0, LARGEST_SEED)
-    if isinstance(train, Part):
-        sizes, panel = largest_sizes(train.windows), train.panel
-    else:
-        names = None if system is None or isinstance(train, Panel) else list(system.controls)
-        panel = to_panel(train, controls=names)
-        sizes = default_sizes(panel)
+    given = train.panel if isinstance(train, Part) else train
+    names = None if system is None or isinstance(given, Panel) else list(system.controls)
+    panel = to_panel(given, controls=names)
+    sizes = default_sizes(panel)
     if validation is None:
         panel, validation = default_split(panel, seed, sizes.context + sizes.horizon)
     if isinstance(validation, Part):
