@@ -49,6 +49,11 @@ class RunData:
     sizes: Sizes
     cut_evaluation: Callable[[], EvaluationWindows]
 
+    @property
+    def validation_panel(self) -> Panel:
+        """The series of the validation part."""
+        return self.validation.panel if isinstance(self.validation, Part) else self.validation
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:

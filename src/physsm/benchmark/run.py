@@ -111,7 +111,7 @@ def fit_run(
     report_data = build_report_data(
         record.model,
         record.baselines,
-        data.validation.panel,
+        data.validation_panel,
         title=title,
         sizes=data.sizes,
         scores=record.scores,
