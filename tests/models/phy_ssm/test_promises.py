@@ -77,15 +77,15 @@ def test_one_unknown_constant_is_recovered_from_clean_data(oscillator):
     assert abs(found / 3 - 1) < 0.02
 
 
-@pytest.mark.parametrize("assimilate", [True, False])
-def test_a_stream_forecasts_like_the_batch(oscillator, assimilate):
+@pytest.mark.parametrize("inference", ["kalman", "encoder"])
+def test_a_stream_forecasts_like_the_batch(oscillator, inference):
     series = oscillators()
     for s in series:
         s.values[np.random.default_rng(2).random(s.values.shape) < 0.3] = np.nan
     panel, query, _ = cut(series, 40, ["x", "v"])
     fitted = oscillator
-    if not assimilate:
-        settings = {**small_panel_settings(steps=5), "assimilate": False}
+    if inference == "encoder":
+        settings = {**small_panel_settings(steps=5), "inference": "encoder"}
         fitted = PhySSM(System.parse(RATE), **settings).fit(panel, seed=0)
     batch = fitted.forecast(panel, times=query, coverage=None)
     stream, one = fitted.start(), panel[2]

@@ -23,7 +23,9 @@ def penalty(norm: float, gain: float) -> tuple[float, float]:
     inferred = found.infer(window.rows)
     starts = found.starts(inferred, jr.key(0))
     trajectory = found.paths(starts, window.timeline.times, window.timeline)
-    by_hand = np.mean([(np.asarray(found.residual(z)) ** 2).sum() for z in trajectory.z.reshape(-1, 2)])
+    by_hand = np.mean(
+        [(np.asarray(found.residual(z)) ** 2).sum() for z in trajectory.z.reshape(-1, 2)]
+    )
     return float(found.penalty(window, inferred, starts, path, None)), float(by_hand)
 
 

@@ -135,7 +135,9 @@ def test_augmentation_vanishes_where_all_that_is_drawn_is_inferred():
 def test_windows_whose_physics_runs_away_alone_say_nothing():
     found = pi_vae(physics=PENDULUM.replace("theta' = omega", "theta' = omega + 9*(1 + theta**2)"))
     window, inferred, starts, trajectory = followed(found)
-    held = trajectory._replace(z=jnp.ones_like(trajectory.z), is_reached=jnp.ones_like(trajectory.is_reached))
+    held = trajectory._replace(
+        z=jnp.ones_like(trajectory.z), is_reached=jnp.ones_like(trajectory.is_reached)
+    )
     assert not found.four(starts, held, window.timeline)[1].any()
     assert float(found.penalty(window, inferred, starts, held, None)) == 0
     slope = eqx.filter_grad(lambda n: n.penalty(window, inferred, starts, held, None))(found)

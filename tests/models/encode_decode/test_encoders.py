@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from physsm.models._network.observations import Observations
 from physsm.models._encode_decode.encoder import gaps_after
+from physsm.models._network.observations import Observations
 from physsm.models.ode_rnn import ODERNNEncoder
 from physsm.nn.recurrent import RecurrentLayer
 from tests.models.trajectory.make import network, pendulums

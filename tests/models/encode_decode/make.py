@@ -9,8 +9,8 @@ from physsm import System
 from physsm._registry import find
 from physsm._values import Panel, Series
 from physsm.data.window import Sizes
-from physsm.models._intervals import uncalibrated
 from physsm.models._files import Interface
+from physsm.models._intervals import uncalibrated
 from physsm.models.latent_ode import FittedLatentODE
 
 STIFFNESS, FRICTION = 6.0, 0.3

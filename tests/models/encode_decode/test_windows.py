@@ -12,14 +12,20 @@ from hypothesis import strategies as st
 from physsm import System
 from physsm._values import Panel, Series
 from physsm.data.window import Windows, gather, whole_series
-from physsm.models._intervals import uncalibrated
-from physsm.models._files import Interface
 from physsm.models._encode_decode import compute
-from physsm.models._encode_decode.windows import Asked, answer, spread_of_answers
 from physsm.models._encode_decode.objective import _as_far_as, objective, reconstruction
-from physsm.models._encode_decode.windows import Future, OnWindows, Wanted
 from physsm.models._encode_decode.tiles import tiles_of
 from physsm.models._encode_decode.values import Timeline, Trajectory, as_window, elapsed
+from physsm.models._encode_decode.windows import (
+    Asked,
+    Future,
+    OnWindows,
+    Wanted,
+    answer,
+    spread_of_answers,
+)
+from physsm.models._files import Interface
+from physsm.models._intervals import uncalibrated
 from physsm.models.goku import FittedGoku, Goku
 from physsm.nn.gaussian import Gaussian
 from tests.models.trajectory.make import SIZES, fitted, network, pendulums
