@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 
 from physsm._values import Panel, Series
+from physsm.models._files import Interface
+from physsm.models._intervals import uncalibrated
 from physsm.models._network.scales import state_scales, table_scales
 from physsm.models.phy_ssm.build import build_network
 from physsm.models.phy_ssm.bypass_inputs import PhySSMScales
 from physsm.models.phy_ssm.config import Config
-from physsm.models.phy_ssm.forecaster import PhySSM
+from physsm.models.phy_ssm.forecaster import FittedPhySSM, PhySSM
 from physsm.models.phy_ssm.network import Network
 from physsm.physics.system import System
 
@@ -40,6 +42,22 @@ def make_network(
     table = table_scales(panel, shows_missing, config.physical_units)
     states = state_scales(system, table, panel, config.ground_states)
     return build_network(system, PhySSMScales(table=table, states=states), config, seed)
+
+
+def untrained(text: str, panel: Panel, **changes: Any) -> FittedPhySSM:
+    """A model as after a training of no steps."""
+    model = PhySSM(System.parse(text), **{**small_panel_settings(steps=1), **changes})
+    sizes = model.window_settings.sizes(panel)
+    channels = len(panel.channels)
+    return FittedPhySSM(
+        system=model.system,
+        network=model.network(panel, panel, sizes, 0),
+        interface=Interface.of(panel),
+        calibration=uncalibrated(channels),
+        noise=(0.1,) * channels,
+        sizes=sizes,
+        constants_std=(0.1,) * len(System.parse(text).unknowns),
+    )
 
 
 def small_panel_settings(steps: int) -> dict[str, Any]:

@@ -7,7 +7,9 @@ from physsm._values import Panel, Series
 from physsm.models.phy_ssm.forecaster import PhySSM
 from physsm.models.phy_ssm.interpolate import with_steps_at
 from physsm.physics.system import System
-from tests.models.phy_ssm.make import small_panel_settings
+from tests.models.phy_ssm.make import small_panel_settings, untrained
+
+TEXT = "x' = v\nv' = -4*x - ?c*v\nobserve x\nunknown ?c constant\n?c >= 0"
 
 
 def swing(t, phase, size):
@@ -30,9 +32,8 @@ def noisy_panel(seed: int, rows=50, error=0.1, missing=0.2) -> tuple[Panel, list
 
 @pytest.fixture(scope="module")
 def fitted():
-    system = System.parse("x' = v\nv' = -4*x - ?c*v\nobserve x\nunknown ?c constant\n?c >= 0")
     settings = small_panel_settings(steps=150)
-    return PhySSM(system, **settings).fit(noisy_panel(0)[0], noisy_panel(1)[0], seed=0)
+    return PhySSM(System.parse(TEXT), **settings).fit(noisy_panel(0)[0], noisy_panel(1)[0], seed=0)
 
 
 def test_is_nearer_to_the_truth_than_what_was_measured(fitted):
@@ -96,8 +97,7 @@ def test_to_ask_for_many_times_is_no_evidence(fitted):
 @pytest.mark.parametrize("inference", ["kalman", "encoder"])
 def test_series_of_one_step(fitted, inference):
     if inference == "encoder":
-        settings = {**small_panel_settings(steps=2), "inference": "encoder"}
-        fitted = PhySSM(fitted.system, **settings).fit(noisy_panel(0)[0], seed=0)
+        fitted = untrained(TEXT, noisy_panel(0)[0], inference="encoder")
     short = Panel.from_series([Series("a", np.ones(1), np.ones((1, 1)), np.zeros((1, 0)))], ["x"])
     assert np.isfinite(fitted.interpolate(short).mean).all()
     assert np.isfinite(fitted.interpolate(short, times=[1.0, 1.0]).mean).all()

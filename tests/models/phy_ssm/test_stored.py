@@ -6,28 +6,15 @@ import numpy as np
 import pytest
 
 import physsm
-from physsm import System
 from physsm._errors import RunError
-from physsm.data.window import Sizes
-from physsm.models._files import Interface
-from physsm.models._intervals import uncalibrated
-from physsm.models.phy_ssm.forecaster import FittedPhySSM
-from tests.models.phy_ssm.make import make_network, random_panel
+from tests.models.phy_ssm.make import random_panel, untrained
 
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stored")
     text, panel = "x' = -?k*x\nobserve x\nunknown ?k constant", random_panel(["x"])
-    FittedPhySSM(
-        system=System.parse(text),
-        network=make_network(text, panel),
-        interface=Interface.of(panel),
-        calibration=uncalibrated(1),
-        noise=(0.1,),
-        sizes=Sizes(12, 6, 4),
-        constants_std=(0.2,),
-    ).save(folder / "whole")
+    untrained(text, panel).save(folder / "whole")
     return folder
 
 
