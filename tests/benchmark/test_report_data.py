@@ -12,7 +12,7 @@ from physsm.benchmark.report_data import build_report_data, fingerprint, plain
 from physsm.data.window import Sizes
 from physsm.report.contents import check_contents
 from physsm.report.page import render_page
-from tests.models.trajectory.make import fitted, pendulums
+from tests.models.encode_decode.make import fitted, pendulums
 
 SIZES = Sizes(context=10, horizon=5, stride=5)
 

@@ -12,7 +12,7 @@ from physsm._arguments import merged
 from physsm._registry import find, names_in
 from physsm._values import Panel
 from physsm.models._network.fitted import FittedNetwork
-from tests.models.trajectory.make import PENDULUM, pendulums
+from tests.models.encode_decode.make import PENDULUM, pendulums
 
 NETWORKS = [name for name in names_in("models") if find("models", name, "MODEL").trains]
 SETTINGS = {

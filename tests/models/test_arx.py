@@ -1,7 +1,5 @@
 """ARX against recurrences whose coefficients are known, and NumPy's least squares."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -247,12 +245,3 @@ def test_settings_are_checked():
     ):
         with pytest.raises(ConfigError, match=next(iter(wrong))):
             MODEL.create(None, wrong)
-
-
-@pytest.mark.usefixtures("without_type_checks")
-def test_fifty_series_take_a_moment():
-    panel = recurrence(0, 50, 160, noise=0.1)
-    fitted = MODEL.create(None, MODEL.test_settings()).fit(panel)
-    start = time.process_time()
-    fitted.one_step(panel)
-    assert time.process_time() - start < 3.0

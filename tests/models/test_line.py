@@ -1,7 +1,5 @@
 """The straight line against closed forms and NumPy's least squares."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -100,12 +98,3 @@ def test_a_validation_part_that_decides_nothing_is_refused():
     panel = lines(0, 6, 20, noise=0.1)
     with pytest.raises(DataError, match="validation"):
         MODEL.create(None, {}).fit(panel, panel.between(0, 1))
-
-
-@pytest.mark.usefixtures("without_type_checks")
-def test_fifty_series_take_a_moment():
-    panel = lines(0, 50, 160, noise=0.1)
-    fitted = MODEL.create(None, {}).fit(panel)
-    start = time.process_time()
-    fitted.one_step(panel)
-    assert time.process_time() - start < 2.0

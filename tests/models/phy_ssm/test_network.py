@@ -1,5 +1,9 @@
 """Scan = stream = loop, padding and missing cells, and what the decoder does."""
 
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,18 +11,43 @@ import jax.random as jr
 import numpy as np
 import pytest
 
+from physsm._values import Panel
+from physsm.data.window import whole_series
+from physsm.models._network.compiled import CompiledNetwork
 from physsm.models._network.observations import Observations
-from physsm.models._network.scales import data_plan
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.values import Drive
-from tests.models.phy_ssm.make import make_network, random_panel, small_config
+from tests.models.phy_ssm.make import make_network, random_panel
 
 TEXT = "control u\nx' = v\nv' = ?*x + ?c*v + ?*u + ?s\nunknown ?c constant\nunknown ?s per series"
+STEPS = 14
+
+# What each network measures, its physics, and its settings.
+NETWORKS: dict[str, tuple[list[str], str | None, dict[str, Any]]] = {
+    "grounded": (["x"], TEXT, {}),
+    "encoder alone": (["x"], TEXT, {"inference": "encoder"}),
+    "mixed": (["x", "other"], TEXT, {}),
+    "latent": (
+        ["x", "other"],
+        TEXT,
+        {"latent": 5, "ground_states": False, "physical_units": False},
+    ),
+    "perceptron": (["x"], TEXT, {"unknown_network": "mlp"}),
+    "free": (["x", "other"], None, {"latent": 4}),
+}
+every_network = pytest.mark.parametrize("name", NETWORKS)
 
 
-def observations(network, steps=14, seed=0) -> Observations:
+@cache
+def network_of(name: str) -> Network:
+    channels, text, changes = NETWORKS[name]
+    return make_network(text, random_panel(channels, ["u"]), **changes)
+
+
+def observations(network, steps=STEPS, seed=0) -> Observations:
     rng = np.random.default_rng(seed)
-    channels, controls = len(network.plan.channels), len(network.plan.controls)
+    table = network.scales.table
+    channels, controls = len(table.channels), len(table.controls)
     return Observations(
         jnp.asarray(rng.standard_normal((steps, channels))),
         jnp.asarray((rng.random((steps, channels)) < 0.7).astype(float)),
@@ -32,26 +61,18 @@ def observe(network, rows):
     return network.observe(rows, None)
 
 
-def networks():
-    grounded = random_panel(["x"], ["u"])
-    mixed = random_panel(["x", "other"], ["u"])
-    yield "grounded", make_network(TEXT, grounded)
-    yield "encoder alone", make_network(TEXT, grounded, assimilate=False)
-    yield "mixed", make_network(TEXT, mixed)
-    yield "latent", make_network(TEXT, mixed, latent=5, ground_states=False, physical_units=False)
-    yield "perceptron", make_network(TEXT, grounded, unknown_network="mlp")
-    yield "free", Network(None, data_plan(mixed, True, True), small_config(latent=4), 0)
+def assert_close(left, right, rtol=1e-7, atol=0.0):
+    for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
 
 
-ALL = [pytest.param(network, id=name) for name, network in networks()]
-
-
-@pytest.mark.parametrize("network", ALL)
-def test_a_stream_equals_the_batch_with_equal_gradients(network):
+@every_network
+def test_a_stream_equals_the_batch_with_equal_gradients(name):
+    network = network_of(name)
     rows = observations(network)
 
     def end_by_batch(network):
-        boundary = network.observe(rows, None).boundary
+        _, boundary = network.observe(rows, None)
         return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(boundary))
 
     def end_by_stream(network):
@@ -65,72 +86,86 @@ def test_a_stream_equals_the_batch_with_equal_gradients(network):
         eqx.filter_jit(eqx.filter_value_and_grad(f))(network) for f in (end_by_batch, end_by_stream)
     )
     np.testing.assert_allclose(value_a, value_b, rtol=1e-9)
-    for left, right in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
-        np.testing.assert_allclose(left, right, rtol=1e-6, atol=1e-8)
+    assert_close(a, b, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("network", ALL)
-def test_a_rollout_is_a_loop_of_single_steps(network):
-    boundary = observe(network, observations(network)).boundary
+@eqx.filter_jit
+def single_step(unit, terms, state, u_next, gap):
+    """State, unknowns and the state of the unit's network after one gap."""
+    z, features, carry, u = state
+    theta = unit.theta(features, terms)
+    z = unit.advance(z, theta, Drive(u, u_next, gap))
+    features, carry = unit.feature_step(z, u_next, unit.discrete(gap), carry)
+    return (z, features, carry, u_next), theta
+
+
+@every_network
+def test_a_rollout_is_a_loop_of_single_steps(name):
+    network = network_of(name)
+    _, boundary = observe(network, observations(network))
     rng = np.random.default_rng(1)
-    controls = jnp.asarray(rng.standard_normal((6, len(network.plan.controls))))
+    controls = jnp.asarray(rng.standard_normal((6, len(network.scales.table.controls))))
     gaps = jnp.asarray(rng.uniform(0.1, 2, 6))
     future = eqx.filter_jit(lambda n: n.rollout(boundary, controls, gaps))(network)
-    step = eqx.filter_jit(lambda unit, *state: unit.advance(*state))
-    z, features, carry, u = boundary.z_ext, boundary.features, boundary.unit, boundary.control
+    latent, unit = boundary.latent, boundary.unit
+    state = (latent.z_ext, unit.features, unit.carry, boundary.control)
     for i in range(6):
-        theta = network.unit.theta(features, boundary.series_terms)
-        z = step(network.unit, z, theta, Drive(u, controls[i], gaps[i]))
-        np.testing.assert_allclose(future.z_ext[i], z, rtol=1e-9, atol=1e-12)
+        state, theta = single_step(network.unit, latent.series_terms, state, controls[i], gaps[i])
+        np.testing.assert_allclose(future.z_ext[i], state[0], rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(future.theta[i], theta, rtol=1e-9, atol=1e-12)
-        discrete = network.unit.discrete(gaps[i])
-        features, carry = network.unit.feature_step(z, controls[i], discrete, carry)
-        u = controls[i]
 
 
-@pytest.mark.parametrize("network", ALL)
-def test_empty_rows_before_a_series_change_nothing(network):
+@every_network
+def test_empty_rows_before_a_series_change_nothing(name):
+    network = network_of(name)
     rows = observations(network)
     padding = jax.tree.map(lambda leaf: leaf[:5], observations(network, seed=9))
     padding = padding._replace(gaps=jnp.zeros(5), seen=jnp.zeros_like(padding.seen))
     padded = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), padding, rows)
-    alone, together = observe(network, rows), observe(network, padded)
-    for a, b in zip(
-        jax.tree.leaves(alone.boundary), jax.tree.leaves(together.boundary), strict=True
-    ):
-        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+    (alone, end), (together, padded_end) = observe(network, rows), observe(network, padded)
+    assert_close(end, padded_end, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(alone.predicted, together.predicted[5:], rtol=1e-10, atol=1e-12)
 
 
 def test_grounded_channels_are_states_in_their_units():
-    panel = random_panel(["x", "other"], ["u"])
-    network = make_network(TEXT, panel)
-    z_ext = network.unit.extend(jnp.asarray([1.3, -0.4]))
-    decoded = network.plan.unscale(np.asarray(network.decode(z_ext)))
-    np.testing.assert_allclose(decoded[0], 1.3 * network.plan.state_scale[0], rtol=1e-12)
-    other = network.decode(z_ext.at[0].add(1.0))[1]
-    assert float(other) != float(network.decode(z_ext)[1])
+    network = network_of("mixed")
+    decode = eqx.filter_jit(lambda n, z: n.decode(n.unit.extend(z)))
+    z = jnp.asarray([1.3, -0.4])
+    decoded = decode(network, z)
+    shown = network.scales.table.unscale(np.asarray(decoded))
+    np.testing.assert_allclose(shown[0], 1.3 * network.scales.states.state_scale[0], rtol=1e-12)
+    assert float(decode(network, z.at[0].add(1.0))[1]) != float(decoded[1])
 
 
-def test_draws_spread_around_the_mean():
-    network = make_network(TEXT, random_panel(["x"], ["u"]))
-    for one in (network, make_network(TEXT, random_panel(["x"], ["u"]), assimilate=False)):
-        boundary = observe(one, observations(one)).boundary
-        draws = jax.vmap(lambda key, n=one, b=boundary: n.draw(b, key).z_ext)(
-            jr.split(jr.key(0), 4000)
-        )
-        std = boundary.posterior.std
-        np.testing.assert_allclose(
-            draws[:, :2].mean(0), boundary.posterior.mean, atol=0.06 * float(std.max())
-        )
-        np.testing.assert_allclose(draws[:, :2].std(0), std, rtol=0.06)
+@pytest.mark.parametrize("name", ["grounded", "encoder alone"])
+def test_draws_spread_around_the_mean(name):
+    network = network_of(name)
+    inferred, boundary = observe(network, observations(network))
+    draw = jax.jit(jax.vmap(lambda key: network.draw(boundary, key).latent.z_ext))
+    draws = draw(jr.split(jr.key(0), 4000))
+    mean, std = inferred.posterior.mean[-1], inferred.posterior.std[-1]
+    np.testing.assert_allclose(draws[:, :2].mean(0), mean, atol=0.06 * float(std.max()))
+    np.testing.assert_allclose(draws[:, :2].std(0), std, rtol=0.06)
 
 
-def test_a_channel_that_was_not_shown_enters_as_last_seen():
-    network = make_network(TEXT, random_panel(["x"], ["u"]))
-    rows = observations(network)
-    # The network may look at `last` and `seen` only; nothing else of a measurement is in its input.
-    assert set(Observations._fields) == {"last", "seen", "controls", "gaps"}
-    changed = rows._replace(seen=1 - rows.seen)
-    before = observe(network, rows).posterior.mean
-    assert not np.allclose(before, observe(network, changed).posterior.mean)
+def inferred_states(network: Network, panel: Panel) -> np.ndarray:
+    rows = CompiledNetwork(network).observations(panel, whole_series(panel, 0), STEPS)
+    return np.asarray(observe(network, rows)[0].posterior.mean)
+
+
+@pytest.mark.parametrize("shows_missing", [False, True])
+def test_a_channel_that_was_not_shown_enters_as_last_seen(shows_missing):
+    """A missing cell is read as the value before it. It is told apart from a measurement of that
+    value only where the encoder reads the mask.
+    """
+    whole = random_panel(["x"], ["u"], lengths=(STEPS,), missing=0.0)
+    missing, repeated = whole.values.copy(), whole.values.copy()
+    missing[0, 6:8] = np.nan
+    repeated[0, 6:8] = whole.values[0, 5]
+    network = make_network(TEXT, whole, shows_missing=shows_missing, inference="encoder")
+    before, gappy, held = (
+        inferred_states(network, replace(whole, values=values))
+        for values in (whole.values, missing, repeated)
+    )
+    assert not np.allclose(gappy, before)
+    assert np.array_equal(gappy, held) != shows_missing

@@ -7,27 +7,26 @@ import pytest
 
 import physsm
 from physsm._errors import RunError
-from tests.models.phy_ssm.make import random_panel, small_panel_settings
+from tests.models.phy_ssm.make import random_panel, untrained
 
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stored")
-    system = physsm.System.parse("x' = -?k*x\nobserve x\nunknown ?k constant")
-    settings = small_panel_settings(steps=2)
-    physsm.PhySSM(system, **settings).fit(random_panel(["x"]), seed=0).save(folder / "whole")
+    text, panel = "x' = -?k*x\nobserve x\nunknown ?k constant", random_panel(["x"])
+    untrained(text, panel).save(folder / "whole")
     return folder
 
 
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        (("plan", "time_scale"), -1.0),
-        (("plan", "time_scale"), 0.0),
-        (("plan", "channel_scale"), [0.0]),
-        (("plan", "state_scale"), [1e400]),
-        (("plan", "unknown_size"), [0.0]),
-        (("plan", "largest_gap"), -1.0),
+        (("scales", "table", "time_scale"), -1.0),
+        (("scales", "table", "time_scale"), 0.0),
+        (("scales", "table", "channel_scale"), [0.0]),
+        (("scales", "states", "state_scale"), [1e400]),
+        (("scales", "states", "unknown_size"), [0.0]),
+        (("scales", "table", "largest_gap"), -1.0),
         (("noise",), [-1.0]),
         (("noise",), [1e400]),
         (("constants_std",), [-1.0]),

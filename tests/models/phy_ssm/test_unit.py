@@ -1,5 +1,7 @@
 """The unit against dense linear algebra, SciPy's solver, conservation laws and orders of error."""
 
+from functools import cache
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,9 +17,19 @@ PLAIN = {"correct": False, "substeps": 1, "relift": False}
 EMPTY = jnp.zeros(0)
 
 
+@cache
+def plain_oscillator():
+    return oscillator_unit(**PLAIN)
+
+
 def oscillator_unit(**changes):
     panel = random_panel(["x", "v"], ["force"])
     return make_network(OSCILLATOR, panel, **changes).unit
+
+
+@eqx.filter_jit
+def extend(unit, z):
+    return unit.extend(z)
 
 
 @eqx.filter_jit
@@ -25,17 +37,36 @@ def advance(unit, z_ext, theta, u, u_next, gap):
     return unit.advance(z_ext, theta, Drive(u, u_next, gap))
 
 
+@eqx.filter_jit
+def advance_along(unit, z_ext, thetas, gaps):
+    """After all gaps, without controls; one vector of unknowns for each."""
+    u = jnp.zeros(len(unit.scales.table.controls))
+
+    def step(z_ext, inputs):
+        theta, gap = inputs
+        return unit.advance(z_ext, theta, Drive(u, u, gap)), None
+
+    return jax.lax.scan(step, z_ext, (thetas, gaps))[0]
+
+
+@eqx.filter_jit
+def advance_often(unit, z_ext, times, gap):
+    """After so many equal gaps, without controls and unknowns."""
+    u = jnp.zeros(len(unit.scales.table.controls))
+    return jax.lax.fori_loop(0, times, lambda _, z: unit.advance(z, EMPTY, Drive(u, u, gap)), z_ext)
+
+
 def physical(unit, z_ext):
-    return np.asarray(z_ext) * np.array(unit.plan.extended_scale)
+    return np.asarray(z_ext) * np.array(unit.scales.states.extended_scale)
 
 
 def test_one_step_is_the_bilinear_formula_in_physical_units():
-    unit = oscillator_unit(**PLAIN)
+    unit = plain_oscillator()
     z = jnp.asarray([0.7, -1.2])
     u, gap = jnp.asarray([0.4]), 1.7
     after = advance(unit, unit.extend(z), EMPTY, u, u, jnp.asarray(gap))
     A, B = np.array([[0, 1], [-4, -0.3]]), np.array([[0], [2.0]])
-    h = gap * unit.plan.time_scale
+    h = gap * unit.scales.table.time_scale
     inverse = np.linalg.inv(np.eye(2) - h / 2 * A)
     expected = inverse @ (np.eye(2) + h / 2 * A) @ physical(unit, z) + inverse @ (h * B) @ [0.4]
     np.testing.assert_allclose(physical(unit, after), expected, rtol=1e-12)
@@ -54,9 +85,8 @@ def test_error_is_of_second_order_in_the_gap(substeps):
     ).y[:, -1]
     errors = []
     for n in (20, 40, 80):
-        z, u = unit.extend(start), jnp.zeros(1)
-        for _ in range(n):
-            z = advance(unit, z, EMPTY, u, u, jnp.asarray(end / n / unit.plan.time_scale))
+        gap = jnp.asarray(end / n / unit.scales.table.time_scale)
+        z = advance_often(unit, unit.extend(start), jnp.asarray(n), gap)
         errors.append(np.abs(physical(unit, z) - exact).max())
     orders = np.log2(np.array(errors[:-1]) / errors[1:])
     np.testing.assert_allclose(orders, 2, atol=0.2)
@@ -78,9 +108,8 @@ def test_middle_coefficients_make_nonlinear_steps_second_order(correct, order):
     ).unit
     errors = []
     for n in (16, 32, 64):
-        z = unit.extend(jnp.asarray([1.5]))
-        for _ in range(n):
-            z = advance(unit, z, EMPTY, jnp.zeros(0), jnp.zeros(0), jnp.asarray(2.0 / n))
+        start = extend(unit, jnp.asarray([1.5]))
+        z = advance_often(unit, start, jnp.asarray(n), jnp.asarray(2.0 / n))
         errors.append(abs(float(z[0]) - 1.5 / np.sqrt(1 + 2 * 2.0 * 1.5**2)))
     found = np.log2(np.array(errors[:-1]) / errors[1:])
     np.testing.assert_allclose(found, order, atol=0.35)
@@ -89,18 +118,17 @@ def test_middle_coefficients_make_nonlinear_steps_second_order(correct, order):
 def test_irregular_gaps_and_their_refinement_agree():
     exact = {"correct": True, "substeps": 2}
     unit = make_network(PENDULUM, random_panel(["theta"]), **exact).unit
-    u, start = jnp.zeros(0), unit.extend(jnp.asarray([0.8, 0.1]))
+    start = extend(unit, jnp.asarray([0.8, 0.1]))
     gaps = np.random.default_rng(0).uniform(0.05, 0.3, 12)
-    coarse = fine = start
-    for gap in gaps:
-        coarse = advance(unit, coarse, EMPTY, u, u, jnp.asarray(gap))
-        for _ in range(16):
-            fine = advance(unit, fine, EMPTY, u, u, jnp.asarray(gap / 16))
+    coarse, fine = (
+        advance_along(unit, start, jnp.zeros((12 * parts, 0)), np.repeat(gaps / parts, parts))
+        for parts in (1, 16)
+    )
     np.testing.assert_allclose(coarse, fine, atol=5e-3)
 
 
 def test_a_negative_gap_goes_back():
-    unit = oscillator_unit(**PLAIN)
+    unit = plain_oscillator()
     z, u = unit.extend(jnp.asarray([0.3, 0.9])), jnp.asarray([0.2])
     there = advance(unit, z, EMPTY, u, u, jnp.asarray(1.3))
     back = advance(unit, there, EMPTY, u, u, jnp.asarray(-1.3))
@@ -112,11 +140,9 @@ def test_linear_invariants_are_kept_to_rounding():
     panel = random_panel(["S", "I", "R"], lengths=(40, 40))
     unit = make_network(text, panel).unit
     rng = np.random.default_rng(0)
-    z = unit.extend(jnp.asarray(np.abs(rng.standard_normal(3)) + 0.5))
+    z = extend(unit, jnp.asarray(np.abs(rng.standard_normal(3)) + 0.5))
     total = physical(unit, z)[:3].sum()
-    for _ in range(200):
-        theta = jnp.asarray(rng.uniform(0, 2, 2))
-        z = advance(unit, z, theta, jnp.zeros(0), jnp.zeros(0), jnp.asarray(rng.uniform(0, 1)))
+    z = advance_along(unit, z, rng.uniform(0, 2, (200, 2)), rng.uniform(0, 1, 200))
     np.testing.assert_allclose(physical(unit, z)[:3].sum(), total, rtol=1e-12)
 
 
@@ -128,9 +154,8 @@ def test_lifted_sine_and_cosine_stay_on_their_circle_without_lifting_anew():
         ground_states=False,
         physical_units=False,
     ).unit
-    z = unit.extend(jnp.asarray([0.8, 0.1]))
-    for _ in range(100):
-        z = advance(unit, z, EMPTY, jnp.zeros(0), jnp.zeros(0), jnp.asarray(0.1))
+    z = extend(unit, jnp.asarray([0.8, 0.1]))
+    z = advance_often(unit, z, jnp.asarray(100), jnp.asarray(0.1))
     np.testing.assert_allclose(z[2] ** 2 + z[3] ** 2, 1, rtol=1e-12)
 
 
@@ -162,20 +187,23 @@ observe x
 def test_unknowns_keep_their_bounds_and_kinds(network):
     unit = make_network(UNKNOWN, random_panel(["x"]), unknown_network=network).unit
     rng = np.random.default_rng(0)
-    z = jnp.asarray(10 * rng.standard_normal((40, 2)))
-    z_ext = jax.vmap(unit.extend)(z)
-    gaps, u = jnp.ones(40), jnp.zeros((40, 0))
-    series = jnp.asarray(rng.standard_normal((40, 1)))
-    features = unit.features(z_ext, u, gaps).rows
-    theta = jax.vmap(unit.theta)(features, series)
+    z = 10 * rng.standard_normal((40, 2))
+    series = rng.standard_normal((40, 1))
+
+    @jax.jit
+    def theta_of(z, series):
+        z_ext = jax.vmap(unit.extend)(z)
+        features = unit.features(z_ext, jnp.zeros((40, 0)), jnp.ones(40)).steps
+        return jax.vmap(unit.theta)(features, series)
+
+    theta = np.asarray(theta_of(z, series))
     names = [unknown.name for unknown in System.parse(UNKNOWN).unknowns]
-    values = {name: np.asarray(theta[:, i]) for i, name in enumerate(names)}
+    values = {name: theta[:, i] for i, name in enumerate(names)}
     assert np.all(values["a"] >= 2)
     assert np.all((values["b"] >= 0.1) & (values["b"] <= 0.4))
     assert np.ptp(values["b"]) == 0
     assert np.ptp(values["a"]) > 0
-    again = jax.vmap(unit.theta)(features, series + 1)
-    changed = np.abs(np.asarray(again - theta)).max(0) > 0
+    changed = np.abs(np.asarray(theta_of(z, series + 1)) - theta).max(0) > 0
     assert [name for name, is_changed in zip(names, changed, strict=True) if is_changed] == ["c"]
 
 
@@ -184,13 +212,14 @@ def test_features_by_steps_equal_features_of_a_sequence(network):
     panel = random_panel(["x"], ["u"])
     unit = make_network("control u\n" + UNKNOWN, panel, unknown_network=network).unit
     rng = np.random.default_rng(0)
-    z_ext = jax.vmap(unit.extend)(jnp.asarray(rng.standard_normal((9, 2))))
+    z_ext = jax.jit(lambda z: jax.vmap(unit.extend)(z))(rng.standard_normal((9, 2)))
     u, gaps = jnp.asarray(rng.standard_normal((9, 1))), jnp.asarray(rng.uniform(0.1, 2, 9))
-    whole, last, end = unit.features(z_ext, u, gaps)
+    whole, last, end = eqx.filter_jit(unit.features)(z_ext, u, gaps)
     np.testing.assert_allclose(last, whole[-1], rtol=1e-10)
+    step = jax.jit(lambda z, u, gap, carry: unit.feature_step(z, u, unit.discrete(gap), carry))
     carry = unit.start()
     for i in range(9):
-        features, carry = unit.feature_step(z_ext[i], u[i], unit.discrete(gaps[i]), carry)
+        features, carry = step(z_ext[i], u[i], gaps[i], carry)
         np.testing.assert_allclose(features, whole[i], rtol=1e-10)
     np.testing.assert_allclose(carry, end, rtol=1e-10)
 
@@ -198,8 +227,8 @@ def test_features_by_steps_equal_features_of_a_sequence(network):
 def test_unknowns_have_their_natural_size():
     # One unit of a raw value moves the scaled state by one in one unit of time.
     unit = make_network("x' = ?*x\nobserve x", random_panel(["x"])).unit
-    size = unit.plan.unknown_size[0]
-    np.testing.assert_allclose(size * unit.plan.time_scale, 1, rtol=1e-12)
+    size = unit.scales.states.unknown_size[0]
+    np.testing.assert_allclose(size * unit.scales.table.time_scale, 1, rtol=1e-12)
 
 
 def test_a_velocity_that_is_not_measured_has_the_scale_of_its_slope():
@@ -208,4 +237,4 @@ def test_a_velocity_that_is_not_measured_has_the_scale_of_its_slope():
     panel.values[0, :, 0] = 3 * np.sin(2 * times)
     panel.times[0] = times
     unit = make_network(PENDULUM, panel).unit
-    np.testing.assert_allclose(unit.plan.state_scale[1], 6 / np.sqrt(2), rtol=0.05)
+    np.testing.assert_allclose(unit.scales.states.state_scale[1], 6 / np.sqrt(2), rtol=0.05)

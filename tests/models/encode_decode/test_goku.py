@@ -1,10 +1,10 @@
-"""GOKU with the true equations finds their constants, and the unknowns of each window."""
+"""GOKU with the true equations learns their constants, and infers the unknowns of each window."""
 
 import numpy as np
 
 from physsm import System
 from physsm.models.goku import Goku
-from tests.models.trajectory.make import FRICTION, PENDULUM, STIFFNESS, pendulums
+from tests.models.encode_decode.make import FRICTION, PENDULUM, STIFFNESS, pendulums
 
 SETTINGS = {
     "context": 10,
@@ -35,7 +35,7 @@ def test_unknowns_of_windows_are_inferred_by_the_encoder_that_reads_both_ways():
     assert np.corrcoef(own, stiffness[8])[0, 1] > 0.9
     np.testing.assert_allclose(found.mean[:, 0, 1], FRICTION, rtol=0.5)
     assert (found.std[:, 0, 0] > 0).all()
-    assert np.isnan(found.std[..., 1]).all()  # nothing says how sure a constant is
+    assert np.isnan(found.std[..., 1]).all()  # no standard errors of constants are known
 
 
 def test_true_physics_gives_its_parameters_within_a_tenth():

@@ -1,9 +1,11 @@
-"""The filter against conditioning the joint Gaussian of all states and measurements."""
+"""Filter and smoother against conditioning the joint Gaussian of all states and measurements."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physsm.models.phy_ssm.kalman import correct, predict, within
+from physsm.models.phy_ssm.kalman import bounded, correct, predict, smooth
+from physsm.models.phy_ssm.values import FilterSteps
 
 
 def joint_condition(F, Q, m0, P0, measured, precision):
@@ -29,7 +31,7 @@ def joint_condition(F, Q, m0, P0, measured, precision):
 
 
 def linear_system(q=3, steps=6):
-    """Something to filter: transition, variances of noise, start, measurements, precisions."""
+    """A linear system: transition, variances of noise, start, measurements, precisions."""
     rng = np.random.default_rng(0)
     F = np.eye(q) + 0.3 * rng.standard_normal((q, q))
     noise = rng.uniform(0.05, 0.3, q)
@@ -40,21 +42,38 @@ def linear_system(q=3, steps=6):
     return F, noise, m0, P0, measured, precision
 
 
+def filtered(F, noise, m0, P0, measured, precision) -> FilterSteps:
+    """The steps of the filter, for one series."""
+
+    @jax.jit
+    def step(mean, covariance, measured, precision):
+        predicted, prior, slope = predict(mean, covariance, lambda x: F @ x, noise)
+        return (*correct(predicted, prior, measured, precision), predicted, slope)
+
+    F, noise = jnp.asarray(F), jnp.asarray(noise)
+    mean, covariance = correct(*map(jnp.asarray, (m0, P0, measured[0], precision[0])))
+    steps = [(mean, covariance, jnp.asarray(m0), F, noise)]
+    for k in range(1, len(measured)):
+        mean, covariance, predicted, slope = step(mean, covariance, measured[k], precision[k])
+        steps.append((mean, covariance, predicted, slope, noise))
+    return FilterSteps(*(jnp.stack(part)[:, None] for part in zip(*steps, strict=True)))
+
+
 def test_filter_equals_the_joint_gaussian():
-    F, noise, m0, P0, measured, precision = linear_system()
-    mean, covariance = jnp.asarray(m0), jnp.asarray(P0)
-    for k in range(len(measured)):
-        if k:
-            mean, covariance, slope = predict(
-                mean, covariance, lambda x: jnp.asarray(F) @ x, jnp.asarray(noise)
-            )
-            np.testing.assert_allclose(slope, F)
-        mean, covariance = correct(
-            mean, covariance, jnp.asarray(measured[k]), jnp.asarray(precision[k])
-        )
+    system = F, noise, m0, P0, measured, precision = linear_system()
+    steps = filtered(*system)
+    np.testing.assert_allclose(steps.slope[:, 0], np.broadcast_to(F, steps.slope[:, 0].shape))
     expected = joint_condition(F, np.diag(noise), m0, P0, measured, precision)
-    np.testing.assert_allclose(mean, expected[0][-1], rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(covariance, expected[1][-1], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(steps.mean[-1, 0], expected[0][-1], rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(steps.covariance[-1, 0], expected[1][-1], rtol=1e-8, atol=1e-10)
+
+
+def test_smoother_equals_the_joint_gaussian():
+    system = F, noise, m0, P0, measured, precision = linear_system()
+    found, spread = smooth(filtered(*system))
+    expected = joint_condition(F, np.diag(noise), m0, P0, measured, precision)
+    np.testing.assert_allclose(found[:, 0], expected[0], rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(spread[:, 0], expected[1], rtol=1e-7, atol=1e-9)
 
 
 def test_no_measurement_changes_nothing():
@@ -74,8 +93,8 @@ def test_a_nonlinear_transition_is_linearised_at_the_mean():
 
 def test_standard_deviations_are_kept_within_limits():
     P = np.array([[400.0, 6.0, 0.0], [6.0, 1.0, 0.0], [0.0, 0.0, -1e-9]])
-    found = np.asarray(within(jnp.asarray(P), 1e-3, 10.0))
+    found = np.asarray(bounded(jnp.asarray(P), 1e-3, 10.0))
     np.testing.assert_allclose(np.sqrt(np.diag(found)), [10, 1, 1e-3])
     np.testing.assert_allclose(found[0, 1] / 10, 6 / 20)  # the correlation is the same
     inside = np.array([[2.0, 0.3], [0.3, 1.0]])
-    np.testing.assert_array_equal(within(jnp.asarray(inside), 1e-3, 10.0), inside)
+    np.testing.assert_array_equal(bounded(jnp.asarray(inside), 1e-3, 10.0), inside)

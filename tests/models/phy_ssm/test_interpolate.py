@@ -1,36 +1,15 @@
-"""The smoother against the joint Gaussian, and what it is for: values inside a history."""
+"""Values inside a history: nearer to the truth than measurements, with honest intervals."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from physsm._values import Panel, Series
 from physsm.models.phy_ssm.forecaster import PhySSM
-from physsm.models.phy_ssm.kalman import correct, predict, smooth, with_rows_at
-from physsm.models.phy_ssm.values import Beliefs
+from physsm.models.phy_ssm.interpolate import with_steps_at
 from physsm.physics.system import System
-from tests.models.phy_ssm.make import small_panel_settings
-from tests.models.phy_ssm.test_assimilate import joint_condition, linear_system
+from tests.models.phy_ssm.make import small_panel_settings, untrained
 
-
-def test_equals_the_joint_gaussian():
-    F, noise, m0, P0, measured, precision = linear_system()
-    mean, covariance, predicted, rows = jnp.asarray(m0), jnp.asarray(P0), jnp.asarray(m0), []
-    for k in range(len(measured)):
-        if k:
-            predicted, covariance, _ = predict(
-                mean, covariance, lambda x: jnp.asarray(F) @ x, jnp.asarray(noise)
-            )
-        mean, covariance = correct(
-            predicted, covariance, jnp.asarray(measured[k]), jnp.asarray(precision[k])
-        )
-        rows.append((mean, covariance, predicted, F, noise))
-    parts = zip(*rows, strict=True)
-    beliefs = Beliefs(*(jnp.stack([jnp.asarray(x)[None] for x in part]) for part in parts))
-    found, spread = smooth(beliefs)
-    expected = joint_condition(F, np.diag(noise), m0, P0, measured, precision)
-    np.testing.assert_allclose(found[:, 0], expected[0], rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(spread[:, 0], expected[1], rtol=1e-7, atol=1e-9)
+TEXT = "x' = v\nv' = -4*x - ?c*v\nobserve x\nunknown ?c constant\n?c >= 0"
 
 
 def swing(t, phase, size):
@@ -53,9 +32,8 @@ def noisy_panel(seed: int, rows=50, error=0.1, missing=0.2) -> tuple[Panel, list
 
 @pytest.fixture(scope="module")
 def fitted():
-    system = System.parse("x' = v\nv' = -4*x - ?c*v\nobserve x\nunknown ?c constant\n?c >= 0")
     settings = small_panel_settings(steps=150)
-    return PhySSM(system, **settings).fit(noisy_panel(0)[0], noisy_panel(1)[0], seed=0)
+    return PhySSM(System.parse(TEXT), **settings).fit(noisy_panel(0)[0], noisy_panel(1)[0], seed=0)
 
 
 def test_is_nearer_to_the_truth_than_what_was_measured(fitted):
@@ -68,7 +46,7 @@ def test_is_nearer_to_the_truth_than_what_was_measured(fitted):
     assert error < 0.6 * np.sqrt(np.nanmean((filtered - true)[:, 2:] ** 2))
 
 
-def test_intervals_between_the_rows_hold_what_a_measurement_would_show(fitted):
+def test_intervals_between_the_steps_hold_what_a_measurement_would_show(fitted):
     panel, truths = noisy_panel(3)
     middle = (panel.times[:, 1:] + panel.times[:, :-1]) / 2
     rng = np.random.default_rng(4)
@@ -93,10 +71,10 @@ def test_looks_at_later_measurements(fitted):
     assert np.abs(moved[:, :5]).max() < 0.02  # long before
 
 
-def test_rows_are_put_at_the_wanted_times():
+def test_steps_are_put_at_the_wanted_times():
     panel, _ = noisy_panel(0, rows=4)
     wanted = np.stack([[one.times[2], one.times[0] + 0.01, one.times[3]] for one in panel])
-    longer, place, own = with_rows_at(panel, wanted, lambda one, times: np.zeros((len(times), 0)))
+    longer, place, own = with_steps_at(panel, wanted, lambda one, times: np.zeros((len(times), 0)))
     assert longer.lengths.tolist() == [5] * 8
     for i, (before, after) in enumerate(zip(panel, longer, strict=True)):
         np.testing.assert_array_equal(after.times[place[i]], wanted[i])
@@ -116,11 +94,10 @@ def test_to_ask_for_many_times_is_no_evidence(fitted):
     assert float(many.upper[0, 499, 0] - many.mean[0, 499, 0]) == pytest.approx(spread, rel=0.02)
 
 
-@pytest.mark.parametrize("assimilate", [True, False])
-def test_series_of_one_row(fitted, assimilate):
-    if not assimilate:
-        settings = {**small_panel_settings(steps=2), "assimilate": False}
-        fitted = PhySSM(fitted.system, **settings).fit(noisy_panel(0)[0], seed=0)
+@pytest.mark.parametrize("inference", ["kalman", "encoder"])
+def test_series_of_one_step(fitted, inference):
+    if inference == "encoder":
+        fitted = untrained(TEXT, noisy_panel(0)[0], inference="encoder")
     short = Panel.from_series([Series("a", np.ones(1), np.ones((1, 1)), np.zeros((1, 0)))], ["x"])
     assert np.isfinite(fitted.interpolate(short).mean).all()
     assert np.isfinite(fitted.interpolate(short, times=[1.0, 1.0]).mean).all()

@@ -1,4 +1,6 @@
-"""The symplectic path: energy, reversal, and where its steps end."""
+"""The symplectic trajectory: energy, reversal, and where its steps end."""
+
+from functools import cache
 
 import equinox as eqx
 import jax
@@ -7,9 +9,10 @@ import numpy as np
 import pytest
 
 from physsm.models.sdvae import leapfrog
-from tests.models.trajectory.make import network, pendulums
+from tests.models.encode_decode.make import network, pendulums
 
 
+@cache
 def random_potential(seed: int = 0):
     """A network with a potential that is not flat."""
     found = network("sdvae", pendulums(3, 20, 0), latent=4, energy={"width": 16, "layers": 2})
@@ -22,19 +25,22 @@ def random_potential(seed: int = 0):
     return eqx.tree_at(lambda n: n.log_mass, found, jnp.array([0.3, -0.4]))
 
 
-def run(found, start, gap: float, steps: int):
+@eqx.filter_jit
+def run(found, start, gap, steps: int):
+    """The state after so many steps, and energies and states after each."""
+
     def step(z, _):
-        after = found.advance(z, jnp.asarray(gap))
+        after = found.advance(z, gap)
         return after, (found.energy(after), after)
 
-    return jax.jit(lambda z: jax.lax.scan(step, z, None, steps))(start)
+    return jax.lax.scan(step, start, None, steps)
 
 
 def test_energy_is_kept_over_ten_thousand_steps():
     found = random_potential()
     start = jnp.array([0.5, -0.4, 0.3, 0.6])
     before = float(found.energy(start))
-    _, (energy, path) = run(found, start, 0.05, 10_000)
+    _, (energy, path) = run(found, start, jnp.asarray(0.05), 10_000)
     moved = np.ptp(np.asarray(path), axis=0).max()
     drift = np.abs(np.asarray(energy) - before)
     kinetic = float((start[2:] ** 2).sum())
@@ -49,17 +55,17 @@ def test_half_the_step_has_a_quarter_of_the_energy_error():
     before = float(found.energy(start))
     errors = []
     for gap, steps in ((0.2, 500), (0.1, 1000)):
-        energy = np.asarray(run(found, start, gap, steps)[1][0])
+        energy = np.asarray(run(found, start, jnp.asarray(gap), steps)[1][0])
         errors.append(np.abs(energy - before).max())
     assert errors[0] / errors[1] == pytest.approx(4, rel=0.3)
 
 
-def test_the_path_can_be_reversed():
+def test_the_trajectory_can_be_reversed():
     found = random_potential()
     start = jnp.array([0.5, -0.4, 0.3, 0.6])
     turn = jnp.array([1.0, 1.0, -1.0, -1.0])
-    there, _ = run(found, start, 0.1, 2000)
-    back, _ = run(found, there * turn, 0.1, 2000)
+    there, _ = run(found, start, jnp.asarray(0.1), 2000)
+    back, _ = run(found, there * turn, jnp.asarray(0.1), 2000)
     np.testing.assert_allclose(back * turn, start, atol=1e-9)
 
 

@@ -1,4 +1,6 @@
-"""The density along a second-order path, against the change of variables by autodiff."""
+"""The density along a second-order trajectory, against the change of variables by autodiff."""
+
+from functools import cache
 
 import equinox as eqx
 import jax
@@ -11,11 +13,12 @@ from jax.scipy.stats import norm
 from physsm.models._encode_decode.values import Timeline
 from physsm.models.ode2vae import Inferred, Start, log_density
 from physsm.nn.gaussian import Gaussian
-from tests.models.trajectory.make import network, pendulums
+from tests.models.encode_decode.make import network, pendulums
 
 TIMES = jnp.array([0.0, 3.0, 8.0, 14.0])
 
 
+@cache
 def strong_network():
     found = network(
         "ode2vae",
@@ -35,13 +38,13 @@ def test_log_density_is_that_of_the_change_of_variables():
     z0, density = jnp.array([0.3, -0.5, 0.8, 0.1]), jnp.array(-1.3)
 
     def states(z):
-        return found.path(Start(z, density, found.drift), TIMES, timeline()).z
+        trajectory = found.trajectory(Start(z, density, found.drift), TIMES, timeline())
+        return trajectory.z, trajectory.log_density
 
-    trajectory = found.path(Start(z0, density, found.drift), TIMES, timeline())
-    jacobians = np.asarray(jax.jit(jax.jacrev(states))(z0))
+    jacobians, log_density = map(np.asarray, jax.jit(jax.jacrev(states, has_aux=True))(z0))
     expected = -1.3 - np.array([np.linalg.slogdet(J)[1] for J in jacobians])
     assert np.ptp(expected) > 0.1
-    np.testing.assert_allclose(trajectory.log_density, expected, atol=1e-5)
+    np.testing.assert_allclose(log_density, expected, atol=1e-5)
 
 
 def test_the_start_has_the_density_of_the_draw_with_its_std():
@@ -65,9 +68,10 @@ def test_positions_follow_velocities():
     found = strong_network()
     fine = jnp.linspace(0, 6.0, 601)
     start = Start(jnp.array([0.3, -0.5, 0.8, 0.1]), jnp.array(0.0), found.drift)
-    z = np.asarray(found.path(start, fine, Timeline(fine, jnp.zeros((601, 0)))).z)
+    along = eqx.filter_jit(found.trajectory)
+    z = np.asarray(along(start, fine, Timeline(fine, jnp.zeros((601, 0)))).z)
     slope = np.gradient(z[:, :2], np.asarray(fine), axis=0)[1:-1]
-    np.testing.assert_allclose(slope, found.pace * z[1:-1, 2:], atol=1e-4)
+    np.testing.assert_allclose(slope, found.scales.pace * z[1:-1, 2:], atol=1e-4)
 
 
 def test_each_draw_has_weights_of_its_own():

@@ -8,7 +8,8 @@ from scipy.integrate import solve_ivp
 from physsm import System
 from physsm._registry import find
 from physsm._values import Panel, Series
-from physsm.data.window import Sizes
+from physsm.data.window import Sizes, gather, whole_series
+from physsm.models._encode_decode.values import Window, as_window
 from physsm.models._files import Interface
 from physsm.models._intervals import uncalibrated
 from physsm.models.latent_ode import FittedLatentODE
@@ -53,13 +54,20 @@ def network(
     return model.create(system, small).network(panel, panel, sizes, 0)
 
 
+def window_of(found: Any, panel: Panel, sizes: Sizes = SIZES) -> Window:
+    """The last time steps of each series as a window."""
+    context, horizon = sizes.context, sizes.horizon
+    scaled = found.scales.table.scale(panel)
+    batch = gather(scaled, whole_series(panel, horizon), context, horizon, 1.0)
+    return as_window(batch, context, found.dtype)
+
+
 def fitted(panel: Panel, **settings: Any) -> FittedLatentODE:
     """A latent ODE as after a training of no steps."""
     return FittedLatentODE(
-        None,
-        network("latent_ode", panel, SIZES, **settings),
-        Interface.of(panel),
-        uncalibrated(2),
-        (0.1, 0.1),
-        SIZES,
+        network=network("latent_ode", panel, SIZES, **settings),
+        interface=Interface.of(panel),
+        calibration=uncalibrated(2),
+        noise=(0.1, 0.1),
+        sizes=SIZES,
     )

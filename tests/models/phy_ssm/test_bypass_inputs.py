@@ -1,4 +1,4 @@
-"""What a direct path is told of the controls."""
+"""Inputs of the linear bypass: controls, and functions of them that the equations name."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -6,17 +6,22 @@ import pytest
 
 from physsm import System
 from physsm._values import Panel, Series
-from physsm.models._network.scales import data_plan, physics_plan
-from physsm.models.phy_ssm.linear_bypass import PathInputs
+from physsm.models._network.scales import state_scales, table_scales
+from physsm.models.phy_ssm.bypass_inputs import BypassInputs, PhySSMScales, function_scales
 
 
-def inputs_of(text: str, controls: np.ndarray, names=("u", "v")) -> PathInputs:
+def inputs_of(text: str, controls: np.ndarray, names=("u", "v")) -> BypassInputs:
     times = np.arange(len(controls), dtype=float)
     one = Series("a", times, np.random.default_rng(1).standard_normal((len(times), 1)), controls)
     panel = Panel.from_series([one], ["c"], names)
     system = System.parse(text)
-    plan = physics_plan(data_plan(panel, False, True), system, panel, True)
-    return PathInputs.of(system, plan)
+    table = table_scales(panel, False, True)
+    scales = PhySSMScales(
+        table=table,
+        states=state_scales(system, table, panel, True),
+        bypass=function_scales(system, table, panel),
+    )
+    return BypassInputs.of(system, scales)
 
 
 def test_functions_follow_the_controls_and_all_are_scaled():

@@ -1,4 +1,6 @@
-"""What encoders read, and in which order."""
+"""Inputs of encoders, and the order in which they are read."""
+
+from functools import cache
 
 import equinox as eqx
 import jax
@@ -10,7 +12,7 @@ from physsm.models._encode_decode.encoder import gaps_after
 from physsm.models._network.observations import Observations
 from physsm.models.ode_rnn import ODERNNEncoder
 from physsm.nn.recurrent import RecurrentLayer
-from tests.models.trajectory.make import network, pendulums
+from tests.models.encode_decode.make import network, pendulums
 
 STEPS, BATCH = 8, 3
 
@@ -25,10 +27,17 @@ def rows(gaps, seed: int = 0) -> Observations:
     )
 
 
-def encoder(drift: float = 0.0, steps: int = 1, depth: int = 1) -> ODERNNEncoder:
-    panel = pendulums(3, 20, 0)
+run = eqx.filter_jit(lambda encoder, given: encoder(given))
+
+
+@cache
+def untrained(steps: int, depth: int) -> ODERNNEncoder:
     shape = {"width": 5, "depth": depth}
-    found = network("ode_rnn", panel, encoder=shape, encoder_steps=steps).encoder
+    return network("ode_rnn", pendulums(3, 20, 0), encoder=shape, encoder_steps=steps).encoder
+
+
+def encoder(drift: float = 0.0, steps: int = 1, depth: int = 1) -> ODERNNEncoder:
+    found = untrained(steps, depth)
     quiet = jax.tree.map(lambda leaf: drift * leaf, found.drifts)
     return eqx.tree_at(lambda e: e.drifts, found, quiet)
 
@@ -53,15 +62,21 @@ def test_ode_rnn_with_equal_gaps_and_no_drift_is_a_stack_of_gru(depth):
     given = rows(np.ones((STEPS, BATCH)))
     cells = [gru(layer) for layer in found.cells]
     assert len(cells) == depth
-    read = np.asarray(found.reader(given))
-    hidden = np.asarray(found(given))
-    for series in range(BATCH):
-        states = [jnp.zeros(5)] * depth
-        for i in reversed(range(STEPS)):
-            x = jnp.asarray(read[i, series])
-            for k, cell in enumerate(cells):
-                x = states[k] = cell(x, states[k])
-            np.testing.assert_allclose(hidden[i, series], x, atol=1e-12)
+
+    @jax.jit
+    def step(x, states):
+        after = []
+        for cell, state in zip(cells, states, strict=True):
+            x = jax.vmap(cell)(x, state)
+            after.append(x)
+        return after
+
+    read = np.asarray(eqx.filter_jit(found.reader)(given))
+    hidden = np.asarray(run(found, given))
+    states = [jnp.zeros((BATCH, 5))] * depth
+    for i in reversed(range(STEPS)):
+        states = step(read[i], states)
+        np.testing.assert_allclose(hidden[i], states[-1], atol=1e-12)
 
 
 def test_its_state_moves_over_each_gap_by_its_own_equation():
@@ -82,7 +97,7 @@ def test_longer_gaps_change_what_it_says():
     gaps = np.ones((STEPS, BATCH))
     longer = gaps.copy()
     longer[5] = 4.0
-    one, other = found(rows(gaps)), found(rows(longer))
+    one, other = run(found, rows(gaps)), run(found, rows(longer))
     np.testing.assert_allclose(one[5:], other[5:], atol=1e-12)
     assert (np.abs(np.asarray(one[4] - other[4])) > 1e-4).any()
 
@@ -91,7 +106,7 @@ def test_a_row_without_measurements_only_lets_time_pass():
     found = encoder(drift=1.0)
     given = rows(np.ones((STEPS, BATCH)))
     empty = given._replace(seen=given.seen.at[3].set(0.0))
-    hidden = found(empty)
+    hidden = run(found, empty)
     passed = found.over_gap(found.drifts[0], hidden[4], jnp.ones(BATCH))
     np.testing.assert_allclose(hidden[3], passed, atol=1e-12)
 
@@ -102,5 +117,6 @@ def test_rows_before_a_series_change_nothing():
     gaps[:3, 1] = 0
     given = rows(gaps)
     changed = given._replace(last=given.last.at[:3, 1].add(9.0))
-    np.testing.assert_array_equal(found(given)[0, 1], found(changed)[0, 1])
-    np.testing.assert_array_equal(found(given)[0, 1], found(given)[3, 1])
+    hidden = run(found, given)
+    np.testing.assert_array_equal(hidden[0, 1], run(found, changed)[0, 1])
+    np.testing.assert_array_equal(hidden[0, 1], hidden[3, 1])
