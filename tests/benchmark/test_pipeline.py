@@ -1,5 +1,7 @@
 """Runs and jobs: one pipeline, and window sizes that are decided once."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ from physsm.benchmark.pipeline import prepare, table_data
 from physsm.benchmark.report_data import plain
 from physsm.benchmark.run import Request, fit_run
 from physsm.benchmark.run_folder import load_baselines, run_sizes
-from physsm.data.window import Sizes
+from physsm.data.window import Part, Sizes, Windows
 from physsm.models._network.fitted import FittedNetwork
 
 S5 = {**find("models", "s5", "MODEL").test_settings(), "training": {"steps": 4, "validations": 2}}
@@ -51,12 +53,13 @@ def test_parts_of_a_table_have_windows_of_the_decided_sizes():
     panel = one_series(200)
     prepared = prepare("s5", None, {**OPEN, "context": 20, "horizon": 10, "stride": 4}, panel)
     data = table_data(panel, prepared, seed=0)
-    for part in (data.train, data.validation):
+    parts = prepared.forecaster.parts(data.train, data.validation)
+    for part in (parts.train, parts.validation):
         assert (part.windows.stop - part.windows.boundary == sizes.horizon).all()
         assert (part.windows.boundary - part.windows.start == sizes.context).all()
         assert part.windows.stop.max() == part.panel.lengths.max()
-    assert (np.diff(data.train.windows.boundary) == sizes.stride).all()
-    assert len(data.cut_evaluation().history) == data.validation.windows.number
+    assert (np.diff(parts.train.windows.boundary) == sizes.stride).all()
+    assert len(data.cut_evaluation().history) == parts.validation.windows.number
     with pytest.raises(DataError, match="too few"):
         table_data(one_series(80), prepared, seed=0)
 
@@ -76,3 +79,28 @@ def test_a_run_and_a_job_fit_the_same_model(tmp_path):
     expected = score(run.model, windows_of_test_part(split))
     expected.pop("model")
     assert result["metrics"] == plain(expected)
+
+
+def test_a_network_is_trained_on_windows_of_the_protocol_alone():
+    """A fit to windows of a series does not see what lies outside of them."""
+    windows = Windows(*(np.array([n]) for n in (0, 10, 40, 60)))
+    forecaster = find("models", "s5", "MODEL").create(None, S5)
+
+    def fitted(outside: float) -> dict[str, np.ndarray]:
+        panel = one_series(120)
+        values = panel.values.copy()
+        values[:, :10], values[:, 60:] = outside, -outside
+        part = Part(replace(panel, values=values), windows)
+        return forecaster.fit(part, part, seed=0).arrays()
+
+    parts = forecaster.parts(Part(one_series(120), windows), Part(one_series(120), windows))
+    sizes = parts.sizes
+    assert [int(n[0]) for n in parts.train.windows] == [
+        0,
+        40 - sizes.context,
+        40,
+        40 + sizes.horizon,
+    ]
+    one, other = fitted(0.0), fitted(1e3)
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
