@@ -1,5 +1,5 @@
-"""What the README promises, held against the truth: the demo over three seeds, and fits of three
-tables with default settings. Takes about a quarter of an hour on two cores; `make promises`.
+"""Promises of the README, checked: the demo over three seeds, and fits of three tables with
+default settings. Takes about a quarter of an hour on two cores; `make promises`.
 
 Every number is a share of its limit: an error against that of another model or of the signal, a
 time against three minutes.

@@ -15,12 +15,12 @@ from physsm.physics.bounds import Bounds, limits
 from physsm.physics.constrain import from_bounded, to_bounded
 from physsm.physics.system import System
 
-_START = 0.05  # where an unknown with one bound starts, in its natural size
+_START = 0.05  # distance of a start value from a single bound, in the natural size
 _FREE_LIMIT = 3.0  # of unknowns that cannot make the implicit step singular by themselves
 
 
 def of_kind(system: System, kind: str) -> tuple[int, ...]:
-    """Which unknowns are of a kind: varying, per series or constant."""
+    """Indices of the unknowns of a kind: varying, per series or constant."""
     return tuple(i for i, unknown in enumerate(system.unknowns) if unknown.kind == kind)
 
 
@@ -34,8 +34,9 @@ def starts(system: System, scales: Scales) -> Float[Array, " unknowns"]:
 def in_physical_units(
     system: System, scales: Scales, raw: Float[Array, " unknowns"], is_implicit: bool = True
 ) -> Float[Array, " unknowns"]:
-    """Unbounded numbers mapped into the bounds of the unknowns and multiplied by their sizes. Those
-    without bounds are kept from making an implicit step singular, if that is how steps are taken.
+    """Unknowns from unbounded numbers: mapped into their bounds and multiplied by their sizes.
+
+    Where steps are implicit, unknowns without bounds are limited so that no step is singular.
     """
     bounds = _scaled_bounds(system, scales)
     free = _free_limits(system, scales) if is_implicit else [_FREE_LIMIT] * len(bounds)
@@ -64,7 +65,7 @@ def _scaled_bounds(system: System, scales: Scales) -> list[Bounds]:
 
 
 def _start(bounds: Bounds) -> float:
-    """Before training, in the natural size: nearly no effect, or the middle of an interval."""
+    """Value before training, in the natural size: small, or the middle of an interval."""
     if bounds.lower is not None and bounds.upper is not None:
         return bounds.lower / 2 + bounds.upper / 2
     if bounds.lower is not None:
@@ -73,7 +74,7 @@ def _start(bounds: Bounds) -> float:
 
 
 def _free_limits(system: System, scales: Scales) -> list[float]:
-    """How large an unknown without bounds may become, in its natural size.
+    """Largest size of each unknown without bounds, in its natural size.
 
     On the diagonal of A a rate above 2/gap would make the implicit step singular.
     """
