@@ -23,7 +23,7 @@ from pydantic import Field
 
 from physsm.models._encode_decode.config import ODEConfig
 from physsm.models._encode_decode.decoder import TrajectoryDecoder
-from physsm.models._encode_decode.encoder import CERTAIN, ReversedEncoder
+from physsm.models._encode_decode.encoder import INITIAL_RAW_STD, ReversedEncoder
 from physsm.models._encode_decode.fitted import FittedTrajectory
 from physsm.models._encode_decode.forecaster import TrajectoryForecaster
 from physsm.models._encode_decode.network import AbstractEncodeDecode
@@ -88,7 +88,7 @@ class SecondOrderNetwork(AbstractEncodeDecode):
     def infer(self, rows: Observations) -> Inferred:
         """By one head, at each row: of that row and all after it."""
         mean, raw = jnp.split(self.head(self.encoder(rows)), 2, axis=-1)
-        at_rows = gaussian(mean, raw + CERTAIN)
+        at_rows = gaussian(mean, raw + INITIAL_RAW_STD)
         start = jax.tree.map(lambda leaf: leaf[0], at_rows)
         return Inferred(start, jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), at_rows))
 

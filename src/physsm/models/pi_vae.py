@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from pydantic import Field
 
 from physsm.models._encode_decode.config import PhysicsConfig, Recurrent
-from physsm.models._encode_decode.encoder import CERTAIN, ParameterEncoder
+from physsm.models._encode_decode.encoder import INITIAL_RAW_STD, ParameterEncoder
 from physsm.models._encode_decode.fitted import FittedTrajectory
 from physsm.models._encode_decode.forecaster import PhysicsForecaster
 from physsm.models._encode_decode.physics import PhysicsTrajectory, physics_parts, residual_drift
@@ -93,9 +93,9 @@ class PhysicsVAENetwork(PhysicsTrajectory):
         (start, start_raw), (mean, raw) = (
             jnp.split(head(hidden), 2, axis=-1) for head in (self.head, self.auxiliary_head)
         )
-        auxiliary = gaussian(mean, raw + CERTAIN)
+        auxiliary = gaussian(mean, raw + INITIAL_RAW_STD)
         terms = self.parameter_encoder(self.cleaned(rows, auxiliary.mean))
-        return Inferred(gaussian(start, start_raw + CERTAIN), auxiliary, terms)
+        return Inferred(gaussian(start, start_raw + INITIAL_RAW_STD), auxiliary, terms)
 
     def cleaned(self, rows: Observations, auxiliary: Float[Array, "batch latent"]) -> Observations:
         """The rows, changed by what the auxiliary latent says of them."""

@@ -15,7 +15,7 @@ from physsm.nn.gaussian import Gaussian, gaussian
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.recurrent import BothDirections, RecurrentStack, backwards
 
-CERTAIN = -2.0  # raw value of a std before training: 0.13
+INITIAL_RAW_STD = -2.0  # raw value of a std before training: 0.13
 
 
 class StepReader(eqx.Module):
@@ -87,4 +87,4 @@ class ParameterEncoder(eqx.Module):
     def __call__(self, rows: Observations) -> Gaussian:
         """For each window."""
         mean, raw = jnp.split(self.head(self.stack(self.reader(rows), is_step(rows))), 2, axis=-1)
-        return gaussian(mean, raw + CERTAIN)
+        return gaussian(mean, raw + INITIAL_RAW_STD)

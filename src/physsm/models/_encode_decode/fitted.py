@@ -29,7 +29,7 @@ class FittedTrajectory(FittedNetwork):
     """
 
     Scales = TrajectoryScales
-    follows_path: ClassVar[bool] = True
+    predicts_trajectory: ClassVar[bool] = True
 
     def _predict(self, history: Panel, query: Query, wants_spread: bool) -> Prediction:
         table, series = self.scales.table, np.arange(len(history))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from physsm.models._encode_decode.encoder import CERTAIN
+from physsm.models._encode_decode.encoder import INITIAL_RAW_STD
 from physsm.models._encode_decode.network import AbstractEncodeDecode
 from physsm.models._encode_decode.values import Timeline, Trajectory
 from physsm.models._network.observations import Observations
@@ -41,4 +41,4 @@ class LatentODENetwork(AbstractEncodeDecode):
 def start_posterior(head: Dense, hidden: Float[Array, "steps batch width"]) -> Gaussian:
     """A Gaussian from what an encoder has read when it comes to the first row."""
     mean, raw = jnp.split(head(hidden[0]), 2, axis=-1)
-    return gaussian(mean, raw + CERTAIN)
+    return gaussian(mean, raw + INITIAL_RAW_STD)
