@@ -1,4 +1,4 @@
-"""A latent start, drawn from what an encoder infers, and a learned differential equation."""
+"""Network of a latent ODE: an encoder infers the start, a learned drift moves it."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class LatentODENetwork(AbstractEncodeDecode):
     drift: MLP
 
     def infer(self, rows: Observations) -> Gaussian:
-        """The start of each path, at the first row of its window."""
+        """The start of each trajectory, at the first time step of its window."""
         return start_posterior(self.head, self.encoder(rows))
 
     def trajectory(
         self, start: Float[Array, " latent"], times: Float[Array, " times"], timeline: Timeline
     ) -> Trajectory:
-        """Along the learned drift."""
+        """The solution of the learned differential equation."""
         pace = jnp.asarray(self.scales.pace, start.dtype)
-        found = solve_ode(
+        solution = solve_ode(
             lambda _, z: pace * self.drift(z), start, times, self.config.solver, self.scales.node
         )
-        return Trajectory(found.states, found.is_reached)
+        return Trajectory(solution.states, solution.is_reached)
 
 
 def start_posterior(head: Dense, hidden: Float[Array, "steps batch width"]) -> Gaussian:
-    """A Gaussian from what an encoder has read when it comes to the first row."""
+    """The distribution of the start, from the encoder's hidden state at the first time step."""
     mean, raw = jnp.split(head(hidden[0]), 2, axis=-1)
     return gaussian(mean, raw + INITIAL_RAW_STD)

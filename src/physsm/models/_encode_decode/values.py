@@ -23,8 +23,9 @@ class Timeline(NamedTuple):
 
 
 class Trajectory(NamedTuple):
-    """States at wanted times; `is_reached` is False where the solver did not get that far.
-    `log_density` is the log density of the states, for models that follow it too.
+    """States at given times; `is_reached` is False where the solver stopped before.
+
+    `log_density` is the log density of the states, for models that integrate it.
     """
 
     z: Float[Array, "*times d"]
@@ -52,7 +53,7 @@ def elapsed(gaps: Float[Array, " rows *batch"]) -> Float[Array, " rows *batch"]:
 
 
 def as_window(batch: Batch, context: int, dtype: Any) -> Window:
-    """A batch as a network sees it."""
+    """A batch as inputs and targets of a network."""
     rows = in_precision(batch, dtype)
     return Window(
         rows=jax.tree.map(lambda leaf: leaf[:context], observations(rows)),
