@@ -48,8 +48,8 @@ class Prediction(NamedTuple):
 class AbstractForecaster(abc.ABC):
     """Settings of a model.
 
-    The flags are what a model uses: irregular gaps, missing measurements, controls, physics. Every
-    model accepts any panel.
+    The flags state what a model uses: irregular gaps, missing measurements, controls, physics.
+    Every model accepts any panel.
     """
 
     name: ClassVar[str]
@@ -361,10 +361,12 @@ def read_config(kind: type[BaseModel], settings: Mapping[str, Any], model: str) 
         place = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             known = _setting_names(kind, first["loc"][:-1])
-            hint = did_you_mean(place.split(".")[-1], known) or f"there are {', '.join(known)}"
+            hint = (
+                did_you_mean(place.split(".")[-1], known) or f"the settings are {', '.join(known)}"
+            )
             raise ConfigError(f"{model} has no setting {place}: {hint}") from None
-        what = f"the setting {place} of {model} is" if place else f"the settings of {model} are"
-        raise ConfigError(f"{what} {first['input']!r}: {first['msg']}") from None
+        subject = f"the setting {place} of {model} is" if place else f"the settings of {model} are"
+        raise ConfigError(f"{subject} {first['input']!r}: {first['msg']}") from None
 
 
 def _setting_names(kind: type[BaseModel], inside: Sequence[int | str]) -> list[str]:

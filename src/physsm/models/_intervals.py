@@ -30,7 +30,7 @@ class Calibration:
 
     def factor(self, coverage: float) -> Float[np.ndarray, " channels"]:
         """Factor of each channel's spread: half the width of an interval with this coverage."""
-        return np.array([np.interp(coverage, LEVELS, row) for row in self.quantiles])
+        return np.array([np.interp(coverage, LEVELS, own) for own in self.quantiles])
 
     def to_json(self) -> Any:
         """Plain lists."""
@@ -40,8 +40,8 @@ class Calibration:
 def uncalibrated(channels: int) -> Calibration:
     """The calibration of a Gaussian."""
     inner = [NormalDist().inv_cdf((1 + level) / 2) for level in LEVELS[:-1]]
-    row = np.minimum(np.array([*inner, _GAUSSIAN_LAST]), _GAUSSIAN_LAST)
-    return Calibration(np.tile(row, (channels, 1)))
+    quantiles = np.minimum(np.array([*inner, _GAUSSIAN_LAST]), _GAUSSIAN_LAST)
+    return Calibration(np.tile(quantiles, (channels, 1)))
 
 
 def calibrate(

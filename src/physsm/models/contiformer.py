@@ -157,7 +157,7 @@ class ContiFormerNetwork(AbstractEncodeDecode):
         return outputs.reshape(len(padded), -1)[: len(times)]
 
     def _clock(self, times: Float[Array, " times"]) -> Float[Array, "times width"]:
-        """Sines and cosines of the time; periods are a window's length down to a hundredth of it."""
+        """Sines and cosines of the time, with periods of a window's length to a hundredth of it."""
         pairs = self.config.width // 2
         rates = np.geomspace(1.0, 100.0, pairs) * 2 * np.pi / self.scales.span
         angle = times[:, None] * jnp.asarray(rates, times.dtype)[None]

@@ -76,7 +76,6 @@ def build(system: System, scales: TrajectoryScales, config: Config, seed: int) -
     rng, states = np.random.default_rng(seed), len(system.states)
     parts = cast(dict[str, Any], physics_parts(system, scales, config, states, rng))
     shape, latent = config.start_perceptron, config.latent
-    unknowns = len(system.unknowns)
     return GokuNetwork(
         **parts,
         parameter_encoder=ParameterEncoder(

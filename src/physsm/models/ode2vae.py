@@ -57,7 +57,7 @@ class Inferred(NamedTuple):
     """Positions and velocities at each time step; `start` are those of the first step."""
 
     start: Gaussian
-    rows: Gaussian
+    steps: Gaussian
 
 
 class Start(NamedTuple):
@@ -150,7 +150,7 @@ class SecondOrderNetwork(AbstractEncodeDecode):
         is_measured = (window.weight.sum(-1) > 0).astype(trajectory.z.dtype)
         prior = _mean(trajectory.log_density - log_density(trajectory.z, standard), is_measured)
         context = len(window.rows.gaps)
-        at_steps = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), inferred.rows)
+        at_steps = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), inferred.steps)
         instant = trajectory.log_density[:context] - log_density(trajectory.z[:context], at_steps)
         encoder = _mean(instant, is_step(window.rows))
         return (prior + self.config.instant * encoder) / dimensions + self.weight_divergence()

@@ -1,7 +1,7 @@
 """Forecast origins, and the measurements known at each of them, for many origins at once.
 
 An origin is the time step of a series from which a forecast starts. Its history is that time step
-and all before it. Functions of this module read nothing but histories, unless they say so.
+and all before it. Points and interpolation of an origin use its history alone.
 """
 
 from __future__ import annotations

@@ -61,10 +61,10 @@ def _slope_of(system: System, state: int) -> int:
     """The state whose derivative is this state, as x for v in `x' = v`; -1 if there is none."""
     structure = system.structure
     for i in range(len(system.states)):
-        row = {place: entry for place, entry in structure.A.items() if place[0] == i}
+        entries = {place: entry for place, entry in structure.A.items() if place[0] == i}
         has_control = any(place[0] == i for place in structure.B)
-        if list(row) == [(i, state)] and not has_control:
-            entry = row[i, state]
+        if list(entries) == [(i, state)] and not has_control:
+            entry = entries[i, state]
             if entry.known == 1 and not entry.factors:
                 return i
     return -1

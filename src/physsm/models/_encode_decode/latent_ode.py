@@ -17,7 +17,7 @@ from physsm.nn.ode import solve_ode
 
 
 class LatentODENetwork(AbstractEncodeDecode):
-    """z0 ~ q(z0 | rows), z' = f(z), channels = decoder(z, code of controls)."""
+    """z0 ~ q(z0 | context), z' = f(z), channels = decoder(z, code of controls)."""
 
     encoder: Callable[[Observations], Array]
     head: Dense

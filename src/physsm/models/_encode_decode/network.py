@@ -1,4 +1,4 @@
-"""The network of an encode-decode model: what a model implements, and what it inherits."""
+"""Base class of the networks of encode-decode models."""
 
 from __future__ import annotations
 

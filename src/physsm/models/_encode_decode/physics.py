@@ -35,7 +35,7 @@ class KnownPhysics(eqx.Module):
 
     system: System = eqx.field(static=True)
     scales: TrajectoryScales = eqx.field(static=True)
-    sees_controls: bool = eqx.field(static=True)
+    uses_controls: bool = eqx.field(static=True)
 
     @property
     def size(self) -> int:
@@ -60,9 +60,11 @@ class KnownPhysics(eqx.Module):
 
         return rate
 
-    def nodes(self, timeline: Timeline, otherwise: float) -> Nodes:
-        """Times at which solver steps must end: time steps, if the controls have a kink there."""
-        return timeline.times if self.sees_controls and self.system.controls else otherwise
+    def nodes(self, timeline: Timeline, spacing: float) -> Nodes:
+        """Times at which solver steps must end: time steps, if the controls have a kink there; else
+        multiples of `spacing`.
+        """
+        return timeline.times if self.uses_controls and self.system.controls else spacing
 
     def _signal(self, timeline: Timeline) -> Callable[[Array], Array]:
         """Controls of the physics as a function of time: linear between time steps, or their
@@ -72,7 +74,7 @@ class KnownPhysics(eqx.Module):
             [self.scales.table.controls.index(name) for name in self.system.controls], int
         )
         values = timeline.controls[:, used]
-        if not self.sees_controls or not len(used):
+        if not self.uses_controls or not len(used):
             means = np.array(self.scales.table.control_shift)[used]
             return lambda _: jnp.asarray(means, values.dtype)
 

@@ -18,8 +18,8 @@ class Timeline(NamedTuple):
     before it) and controls.
     """
 
-    times: Float[Array, "*rows"]
-    controls: Float[Array, "*rows controls"]
+    times: Float[Array, "*steps"]
+    controls: Float[Array, "*steps controls"]
 
 
 class Trajectory(NamedTuple):
@@ -40,24 +40,24 @@ class Window(NamedTuple):
 
     rows: Observations
     timeline: Timeline
-    values: Float[Array, "rows batch channels"]
-    weight: Float[Array, "rows batch channels"]
+    values: Float[Array, "steps batch channels"]
+    weight: Float[Array, "steps batch channels"]
 
 
 serialisable(Timeline, Trajectory)
 
 
-def elapsed(gaps: Float[Array, " rows *batch"]) -> Float[Array, " rows *batch"]:
+def elapsed(gaps: Float[Array, " steps *batch"]) -> Float[Array, " steps *batch"]:
     """Times since the first time step, from gaps that begin with `FIRST_GAP` after zeros."""
     return jnp.maximum(jnp.cumsum(gaps, axis=0) - FIRST_GAP, 0)
 
 
 def as_window(batch: Batch, context: int, dtype: Any) -> Window:
     """A batch as inputs and targets of a network."""
-    rows = in_precision(batch, dtype)
+    arrays = in_precision(batch, dtype)
     return Window(
-        rows=jax.tree.map(lambda leaf: leaf[:context], observations(rows)),
-        timeline=Timeline(elapsed(rows.gaps), rows.controls),
-        values=rows.values,
-        weight=rows.observed * rows.valid[..., None],
+        rows=jax.tree.map(lambda leaf: leaf[:context], observations(arrays)),
+        timeline=Timeline(elapsed(arrays.gaps), arrays.controls),
+        values=arrays.values,
+        weight=arrays.observed * arrays.valid[..., None],
     )
