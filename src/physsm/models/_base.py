@@ -361,9 +361,7 @@ def read_config(kind: type[BaseModel], settings: Mapping[str, Any], model: str) 
         place = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             known = _setting_names(kind, first["loc"][:-1])
-            hint = (
-                did_you_mean(place.split(".")[-1], known) or f"the settings are {', '.join(known)}"
-            )
+            hint = did_you_mean(place.split(".")[-1], known) or f"it has {', '.join(known)}"
             raise ConfigError(f"{model} has no setting {place}: {hint}") from None
         subject = f"the setting {place} of {model} is" if place else f"the settings of {model} are"
         raise ConfigError(f"{subject} {first['input']!r}: {first['msg']}") from None
