@@ -239,7 +239,7 @@ def test_one_step_sees_only_rows_before(name, row, filling):
 
 
 def test_one_step_sees_the_row_just_before(name):
-    if not model_class(name).looks_back:
+    if not model_class(name).uses_history:
         return
     panel = whole()
     values = panel.values.copy()

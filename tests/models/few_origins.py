@@ -14,5 +14,5 @@ def few_origins() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forecaster, "_ORIGINS", 60)
         patch.setattr(least_squares, "_CHOICE_ORIGINS", 60)
-        patch.setattr(sindy, "_DECIDING", 60)
+        patch.setattr(sindy, "_CHOICE_ORIGINS", 60)
         yield

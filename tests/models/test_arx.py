@@ -65,7 +65,7 @@ def test_ridge_solves_its_normal_equations():
     """Least squares with the penalty as further rows, on scaled differences."""
     panel, ridge = recurrence(2, 6, 40, noise=0.5, controls=0), 0.3
     fitted = MODEL.create(None, {"lags": [1], "ridges": [ridge]}).fit(panel, panel)
-    scaled = (panel.values - fitted.usual.mean) / fitted.usual.scale
+    scaled = (panel.values - fitted.channel_scales.mean) / fitted.channel_scales.scale
     before, step = scaled[:, :-1].reshape(-1, 2), np.diff(scaled, axis=1).reshape(-1, 2)
     before, step_mean = before - before.mean(0), step.mean(0)
     penalty = np.sqrt(ridge * len(before)) * np.eye(2)
@@ -80,7 +80,7 @@ def test_a_strong_ridge_repeats_the_last_value():
     panel.values[:, 29] = 0.3
     fitted = MODEL.create(None, {"lags": [3], "ridges": [1e9]}).fit(panel)
     history, future = ahead(panel, 30)
-    drift = fitted.weights[3][0] * fitted.usual.scale
+    drift = fitted.weights[3][0] * fitted.channel_scales.scale
     gaps = (future.times - history.times[:, -1:]) / fitted.interface.median_gap
     found = forecast(fitted, history, future).mean
     np.testing.assert_allclose(found, 0.3 + drift * gaps[..., None], atol=1e-6)

@@ -64,11 +64,11 @@ def test_axes_that_were_never_measured_together_stay_as_they_were():
 
 
 def test_tracks_are_checked():
-    with pytest.raises(DataError, match="name those of positions in the setting tracks"):
+    with pytest.raises(DataError, match="name the channels of positions in the setting tracks"):
         MODEL.create(None, {}).fit(NOISY)
     with pytest.raises(DataError, match="no channel q"):
         MODEL.create(None, {"tracks": [{"positions": ["x", "q"]}]}).fit(NOISY)
-    with pytest.raises(DataError, match="x is twice"):
+    with pytest.raises(DataError, match="x occurs twice"):
         MODEL.create(None, {"tracks": [{"positions": ["x", "x"]}]}).fit(NOISY)
     with pytest.raises(DataError, match="two channels"):
         MODEL.create(None, {}).fit(NOISY.only(["x"]))

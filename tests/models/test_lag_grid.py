@@ -3,11 +3,11 @@
 import numpy as np
 
 from physsm._values import Panel, Series
-from physsm.models._baseline.forecaster import Usual
-from physsm.models._baseline.lag_grid import known_lags, look_ahead, look_back
-from physsm.models._baseline.origins import Origins, next_rows
+from physsm.models._baseline.forecaster import ColumnScales
+from physsm.models._baseline.lag_grid import known_lags, lagged_values, next_values
+from physsm.models._baseline.origins import Origins, one_step_origins
 
-PLAIN = Usual(np.zeros(1), np.ones(1))
+PLAIN = ColumnScales(np.zeros(1), np.ones(1))
 
 
 def panel_of(times, values, controls=None) -> Panel:
@@ -18,13 +18,13 @@ def panel_of(times, values, controls=None) -> Panel:
 
 
 def at_rows(panel: Panel, rows: list[int]) -> Origins:
-    found = next_rows(panel)
-    return Origins(*(field[rows] for field in found))
+    found = one_step_origins(panel)
+    return found.only(np.array(rows))
 
 
 def test_look_back_runs_straight_between_measurements_of_the_history():
     panel = panel_of([0, 1, 3, 4, 5], [10, 20, np.nan, 50, 999], [0, 2, 4, 6, 8])
-    past = look_back(panel, at_rows(panel, [0, 2, 3]), 1.0, 3, PLAIN, PLAIN)
+    past = lagged_values(panel, at_rows(panel, [0, 2, 3]), 1.0, 3, PLAIN, PLAIN)
     # A row whose channel is missing keeps the value before; later measurements are not seen.
     np.testing.assert_allclose(past.x[..., 0], [[10, 10, 10], [20, 20, 20], [50, 40, 30]])
     np.testing.assert_allclose(past.u[..., 0], [[0, 0, 0], [4, 3, 2], [6, 4, 3]])
@@ -32,14 +32,14 @@ def test_look_back_runs_straight_between_measurements_of_the_history():
 
 def test_look_back_before_the_first_measurement_is_the_mean():
     panel = panel_of([0, 1, 2], [np.nan, np.nan, 7])
-    level = Usual(np.array([3.0]), np.array([2.0]))
-    past = look_back(panel, at_rows(panel, [1]), 1.0, 2, level, PLAIN)
+    level = ColumnScales(np.array([3.0]), np.array([2.0]))
+    past = lagged_values(panel, at_rows(panel, [1]), 1.0, 2, level, PLAIN)
     np.testing.assert_array_equal(past.x, np.zeros((1, 2, 1)))
 
 
 def test_look_ahead_runs_straight_between_rows():
     panel = panel_of([0, 0.5, 2, 3], [0, 5, 8, 12], [1, 1, 4, 0])
-    after = look_ahead(panel, next_rows(panel), 1.0, PLAIN, PLAIN)
+    after = next_values(panel, one_step_origins(panel), 1.0, PLAIN, PLAIN)
     np.testing.assert_allclose(after.x[:, 0], [6, 7, 12])
     np.testing.assert_allclose(after.u[:, 0], [2, 3, 0])
 
@@ -51,7 +51,7 @@ def test_look_ahead_knows_nothing_inside_a_hole_before_the_first_or_after_the_la
     values[20:30] = np.nan  # a hole
     values[39] = np.nan  # the last measurement is in row 38
     panel = panel_of(0.1 * rows, values)
-    found = look_ahead(panel, next_rows(panel), 0.1, PLAIN, PLAIN).x[:, 0]
+    found = next_values(panel, one_step_origins(panel), 0.1, PLAIN, PLAIN).x[:, 0]
     known = np.setdiff1d(rows[:-1], [0, 1, *range(19, 29), 38])
     assert np.isin(np.flatnonzero(~np.isnan(found)), known).all()
     np.testing.assert_allclose(found[known], known + 1)
@@ -59,6 +59,6 @@ def test_look_ahead_knows_nothing_inside_a_hole_before_the_first_or_after_the_la
 
 def test_known_lags_counts_whole_gaps_despite_rounding():
     panel = panel_of(0.1 * np.arange(6), np.zeros(6))
-    assert known_lags(panel, next_rows(panel), 0.1).tolist() == [1, 2, 3, 4, 5]
+    assert known_lags(panel, one_step_origins(panel), 0.1).tolist() == [1, 2, 3, 4, 5]
     panel = panel_of([0, 0.05, 0.25, 1.0], np.zeros(4))
-    assert known_lags(panel, next_rows(panel), 0.1).tolist() == [1, 1, 3]
+    assert known_lags(panel, one_step_origins(panel), 0.1).tolist() == [1, 1, 3]

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from physsm import System
 from physsm._errors import ConfigError, DataError
 from physsm._values import Panel, Series
-from physsm.models._baseline.trajectory_fit import Range, solve
+from physsm.models._baseline.trajectory_fit import StateRange, solve
 from physsm.models._steps import cut_gaps
 from physsm.models.least_squares import MODEL
 from tests.models.few_origins import few_origins  # noqa: F401
@@ -145,7 +145,7 @@ def test_the_stiffness_of_a_noisy_oscillator_lies_within_its_spread():
 
 def test_a_prior_draws_the_rates_towards_those_of_the_training_part(fitted_sir):
     history = epidemics(seed=1).between(0, 20)
-    usual = np.asarray(SIR.constrain(fitted_sir.learned.raw))
+    usual = np.asarray(SIR.constrain(fitted_sir.statistics.raw))
     distance = []
     for prior in (0.0, 0.1, 1e6):
         found = replace(fitted_sir, prior=prior).unknowns(history).mean[:, -1]
@@ -203,14 +203,16 @@ def test_the_solver_agrees_with_scipy_at_irregular_times():
         return np.array([z[1], -9.0 * np.sin(z[0]) - 0.2 * z[1] + 1.5 * torque])
 
     wanted = trajectory(slope, [2.0, 0.0], times[0], u[0, :, 0])
-    everywhere = Range(np.full(2, -1e9), np.full(2, 1e9))
+    everywhere = StateRange(np.full(2, -1e9), np.full(2, 1e9))
     theta, start = np.array([9.0, 0.2, 1.5]), np.array([2.0, 0.0])
     error = []
     for longest in (0.02, 0.01):
         steps = cut_gaps(times, longest, 10_000)
         assert steps.lengths.max() <= longest
         np.testing.assert_allclose(steps.lengths.sum(), times[0, -1] - times[0, 0])
-        nodes, held = solve(PENDULUM, theta, start, steps.lengths[0], steps.held(u)[0], everywhere)
+        nodes, held = solve(
+            PENDULUM, theta, start, steps.lengths[0], steps.zero_order_hold(u)[0], everywhere
+        )
         error.append(np.abs(np.asarray(nodes)[steps.reached[0]] - wanted).max())
         assert not held.any()
     assert error[0] < 5e-6

@@ -71,7 +71,7 @@ def test_short_histories_use_what_they_have():
     fitted = MODEL.create(None, {"points": [8]}).fit(lines(0, 6, 20, noise=0.1))
     one = panel_of([np.array([2.0])], [np.array([[3.0, np.nan]])])
     found = fitted.forecast(one, times=[5.0])
-    np.testing.assert_allclose(found.mean[0, 0], [3.0, fitted.usual.mean[1]])
+    np.testing.assert_allclose(found.mean[0, 0], [3.0, fitted.channel_scales.mean[1]])
     two = panel_of([np.array([2.0, 4.0])], [np.array([[3.0, 1.0], [4.0, -1.0]])])
     np.testing.assert_allclose(fitted.forecast(two, times=[6.0]).mean[0, 0], [5.0, -3.0])
 

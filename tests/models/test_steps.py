@@ -63,7 +63,7 @@ def test_controls_are_held_or_linear(seed, longest):
     for s, one in enumerate(times):  # what repeats a time repeats its control
         controls[s] = controls[s][np.searchsorted(one, one)]
     found = cut_gaps(times, longest, 1000)
-    held, linear = found.held(controls), found.at_ends(controls, holds_start=False)
+    held, linear = found.zero_order_hold(controls), found.at_ends(controls, holds_start=False)
     at_ends = found.at_ends(controls, holds_start=True)
     for s, steps in enumerate(by_loop(one, longest, 1000) for one in times):
         for k, (_, gap, share) in enumerate(steps):

@@ -67,7 +67,7 @@ def predict_one_step(
     many: then they are evenly spaced windows.
     """
     number, steps = windows.history.times.shape
-    most = max(_MAX_REREAD_STEPS // steps, 1) if model.follows_path else number
+    most = max(_MAX_REREAD_STEPS // steps, 1) if model.predicts_trajectory else number
     chosen = np.unique(np.linspace(0, number - 1, min(most, number)).astype(np.int64))
     parts = [
         model.one_step(windows.history.select(chosen[i : i + _BLOCK]), coverage=None).mean

@@ -87,7 +87,7 @@ def context_parts(
     measured = np.array(windows.reference.values[chosen])
     measured[:, 0] = np.nan  # nothing was measured before the first step
     parts: dict[Part, WindowPart] = {"interp": _context_part(windows, measured, predicted)}
-    if model.follows_path:
+    if model.predicts_trajectory:
         whole = reconstruct_contexts(model, windows)
         parts["window"] = _context_part(windows, windows.reference.values, whole)
     return parts, len(chosen)

@@ -1,9 +1,9 @@
-"""What every forecaster is: settings that can be fitted, and a fitted model that can forecast.
+"""Base classes of all models: a forecaster has settings and is fitted, a fitted model forecasts.
 
-A model is one file in this folder that exports `MODEL`, a subclass of `AbstractForecaster`. It
-implements `fit`, and its fitted form, a subclass of `AbstractFitted`, implements `_predict` (the
-future), `_one_step` (each row from those before it) and what is stored. Checks, intervals and files
-are inherited.
+A model is one file in this folder that exports `MODEL`, a subclass of `AbstractForecaster`, which
+implements `fit`. Its fitted form, a subclass of `AbstractFitted`, implements `_predict` (the
+future), `_one_step` (each time step from those before it), and `describe`, `arrays` and `restore`
+(its files). Checks, intervals and files are inherited.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from physsm.training.loop import Result
 
 
 class Prediction(NamedTuple):
-    """A forecast before its intervals: `spread` is one standard deviation by the model's own view.
+    """A forecast without intervals: `spread` is the standard deviation that the model predicts.
 
     States and unknowns are None for models without physics.
     """
@@ -46,7 +46,11 @@ class Prediction(NamedTuple):
 
 
 class AbstractForecaster(abc.ABC):
-    """Settings of a model. Flags say what it can take into account; all accept any panel."""
+    """Settings of a model.
+
+    The flags state what a model uses: irregular gaps, missing measurements, controls, physics.
+    Every model accepts any panel.
+    """
 
     name: ClassVar[str]
     irregular: ClassVar[bool]
@@ -54,24 +58,24 @@ class AbstractForecaster(abc.ABC):
     controls: ClassVar[bool]
     physics: ClassVar[bool]
     control_names: tuple[str, ...] = ()  # control columns of a table that is not yet a Panel
-    looks_back: ClassVar[bool] = True  # a forecast depends on its history
-    trains: ClassVar[bool] = False  # by steps: then `fit` also takes folder, resume and report
+    uses_history: ClassVar[bool] = True  # False: a forecast does not depend on its history
+    trains: ClassVar[bool] = False  # with a training loop: `fit` also has folder, resume, report
     Config: ClassVar[type[BaseModel]]
     Fitted: ClassVar[type[AbstractFitted]]
 
     @classmethod
     @abc.abstractmethod
     def create(cls, system: System | None, settings: Mapping[str, Any]) -> AbstractForecaster:
-        """A forecaster from settings as they stand in a TOML file."""
+        """A forecaster from settings as in a TOML file."""
 
     @property
     def window_settings(self) -> WindowSettings:
-        """Sizes of windows that the model asks for; by default those that suit the table."""
+        """Window sizes that the model sets; by default the table decides."""
         return WindowSettings()
 
     @final
     def parts(self, train: Any, validation: Any = None, *, seed: int = 0) -> Parts:
-        """The windows for training and validation that `fit` uses, of tables, Panels or Parts."""
+        """Windows for training and validation that `fit` uses, of tables, Panels or Parts."""
         first = self._panel(train)
         second = None if validation is None else self._panel(validation)
         if second is not None:
@@ -80,15 +84,15 @@ class AbstractForecaster(abc.ABC):
         return make_parts(first, second, self.window_settings, seed)
 
     def _panel(self, data: Any) -> Panel | Part:
-        """A table read with the controls of the physics; a Panel or Part as it is."""
+        """A table read with the controls of the physics; a Panel or Part unchanged."""
         if isinstance(data, Panel | Part):
             return data
         return to_panel(data, controls=list(self.control_names))
 
     @abc.abstractmethod
     def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> AbstractFitted:
-        """Fit to a table, a Panel, or a Part with windows. Without `validation`, part of `train` is
-        set aside.
+        """Fit to a table, a Panel, or a Part with windows. Without `validation`, a part of `train`
+        is split off.
         """
 
 
@@ -98,27 +102,27 @@ class AbstractFitted(abc.ABC):
     name: ClassVar[str]
     interface: Interface
     calibration: Calibration
-    follows_path: ClassVar[bool] = False  # one path for a window, which it has seen as a whole
+    predicts_trajectory: ClassVar[bool] = False  # one trajectory, from all of a window's context
     system: System | None = None  # its physics
-    training: Result | None = None  # how its training went, right after it
+    training: Result | None = None  # result of the training loop, right after `fit`
 
     # What a model implements.
 
     @abc.abstractmethod
     def _predict(self, history: Panel, query: Query, wants_spread: bool) -> Prediction:
-        """The future of each series at the query's times. Rows after its lengths are ignored."""
+        """The future of each series at the query's times. Steps after its lengths are ignored."""
 
     @abc.abstractmethod
     def _one_step(self, history: Panel) -> Prediction:
-        """Each row as predicted from the rows before it; NaN in the first row."""
+        """Each time step as predicted from the steps before it; NaN at the first."""
 
     @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
-        """All that is needed to make the model again besides its arrays, as plain JSON values."""
+        """Everything but the arrays that `restore` needs, as plain JSON values."""
 
     @abc.abstractmethod
     def arrays(self) -> dict[str, np.ndarray]:
-        """Its arrays by name."""
+        """Arrays of the model by name."""
 
     @classmethod
     @abc.abstractmethod
@@ -128,7 +132,7 @@ class AbstractFitted(abc.ABC):
     # What it inherits.
 
     def __repr__(self) -> str:
-        """In one line: what it is, and of which columns."""
+        """The class and the columns, in one line."""
         columns = [f"channels {', '.join(self.interface.channels[:8])}"]
         columns[0] += ", ..." if len(self.interface.channels) > 8 else ""
         controls = self.interface.controls
@@ -149,8 +153,8 @@ class AbstractFitted(abc.ABC):
 
         `times`: an array of times, shape (steps,) or (series, steps), with `controls` of shape
         (steps, m) or (series, steps, m); or a table with a time column and one for each control.
-        `horizon`: so many rows at the median gap instead. `coverage` None leaves the intervals
-        out (they are NaN), which is faster.
+        `horizon`: instead of times, a number of time steps at the median gap. `coverage` None
+        leaves out the intervals (they are NaN), which is faster.
         """
         check_coverage(coverage)
         panel = self.check(history)
@@ -160,7 +164,7 @@ class AbstractFitted(abc.ABC):
 
     @final
     def one_step(self, history: Any, coverage: float | None = 0.9) -> Forecast:
-        """Each row as predicted from the rows before it; the first row is NaN."""
+        """Each time step as predicted from the steps before it; the first is NaN."""
         check_coverage(coverage)
         panel = self.check(history)
         prediction = self._one_step(panel)
@@ -169,48 +173,48 @@ class AbstractFitted(abc.ABC):
     def interpolate(
         self, history: Any, *, times: Any = None, coverage: float | None = 0.9
     ) -> Forecast:
-        """Values inside the history: here along straight lines between measurements, without
+        """Values inside the history: by default linear interpolation between measurements, without
         intervals.
 
-        `times` as in `forecast`, inside the history; by default the history's own rows.
+        `times` as in `forecast`, inside the history; by default the history's own times.
         """
         check_coverage(coverage)
         panel = self.check(history)
         wanted = inside_times(panel, times)
-        mean = straight_lines(panel, wanted)
+        mean = linear_interpolation(panel, wanted)
         lengths = panel.lengths if times is None else np.full(len(panel), wanted.shape[1])
-        prediction = Prediction(mean, np.full_like(mean, np.nan))
+        prediction = Prediction(mean=mean, spread=np.full_like(mean, np.nan))
         return self._as_forecast(panel, wanted, lengths, prediction, None)
 
     def unknowns(self, history: Any) -> Unknowns:
-        """The learned terms of the physics at each row of the history."""
+        """The unknowns of the physics at each time step of the history."""
         raise ConfigError(f"{self.name} has no physics, so it has no unknowns")
 
     def remarks(self) -> Sequence[str]:
-        """What a user should be told of the fit, a sentence each."""
+        """Remarks on the fit for the user, a sentence each."""
         return ()
 
     @final
     def check(self, history: Any) -> Panel:
-        """The history as a panel with the model's channels and controls, in its order."""
-        asked = self.interface
+        """The history as a panel with the channels and controls of the model, in their order."""
+        fitted = self.interface
         if isinstance(history, Panel):
-            panel = with_columns(history, asked.channels, asked.controls)
+            panel = with_columns(history, fitted.channels, fitted.controls)
         else:
             panel = to_panel(
                 history,
-                time=asked.layout.time,
-                series=asked.layout.series,
-                channels=list(asked.channels),
-                controls=list(asked.controls),
-                time_unit=asked.layout.time_unit,
+                time=fitted.layout.time,
+                series=fitted.layout.series,
+                channels=list(fitted.channels),
+                controls=list(fitted.controls),
+                time_unit=fitted.layout.time_unit,
                 may_be_unmeasured=True,
             )
-        _check_clock(panel.layout, asked.layout)
+        _check_clock(panel.layout, fitted.layout)
         return panel
 
     def save(self, folder: Any) -> None:
-        """Write the model into a folder, from where `physsm.load` reads it."""
+        """Write the model into a folder, for `physsm.load`."""
         save_model(self, folder)
 
     def _as_forecast(
@@ -222,11 +226,11 @@ class AbstractFitted(abc.ABC):
         coverage: float | None,
         calibration: Calibration | None = None,
     ) -> Forecast:
-        """With the calibration of forecasts, or another one."""
+        """A prediction with its intervals, by the calibration of forecasts or another one."""
         used = calibration or self.calibration
-        reach = np.full_like(prediction.mean, np.nan)
+        half_width = np.full_like(prediction.mean, np.nan)
         if coverage is not None:
-            reach = used.factor(coverage) * prediction.spread
+            half_width = used.factor(coverage) * prediction.spread
         state_names, unknown_names = self._physics_names()
         lower, upper = self._limits()
         return Forecast(
@@ -235,8 +239,8 @@ class AbstractFitted(abc.ABC):
             lengths=np.asarray(lengths, np.int64),
             channels=panel.channels,
             mean=np.clip(prediction.mean, lower, upper),
-            lower=np.clip(prediction.mean - reach, lower, upper),
-            upper=np.clip(prediction.mean + reach, lower, upper),
+            lower=np.clip(prediction.mean - half_width, lower, upper),
+            upper=np.clip(prediction.mean + half_width, lower, upper),
             coverage=coverage if coverage is not None else float("nan"),
             layout=panel.layout,
             state_names=state_names if prediction.states is not None else (),
@@ -254,7 +258,7 @@ class AbstractFitted(abc.ABC):
         return (), ()
 
     def _limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds of the channels, by the physics."""
+        """Lower and upper bounds of the channels, by the physics."""
         channels = len(self.interface.channels)
         return np.full(channels, -np.inf), np.full(channels, np.inf)
 
@@ -276,7 +280,7 @@ def load(folder: Any) -> AbstractFitted:
 
 
 def _check_clock(here: Layout, there: Layout) -> None:
-    """Fail where times do not mean what they meant in the table of the fit."""
+    """Fail where times have another kind or unit than in the table of the fit."""
     kinds = ["dates" if layout.origin else "numbers" for layout in (here, there)]
     if kinds[0] != kinds[1]:
         raise DataError(f"the times are {kinds[0]}, and were {kinds[1]} in the table of the fit")
@@ -288,7 +292,7 @@ def _check_clock(here: Layout, there: Layout) -> None:
 
 
 def check_coverage(coverage: float | None) -> None:
-    """A coverage is a share; None asks for no intervals."""
+    """Fail where a coverage is not between 0 and 1; None means no intervals."""
     if coverage is not None and not 0 < number(coverage, "coverage") < 1:
         raise ConfigError(f"the coverage is {coverage} and must be between 0 and 1")
 
@@ -309,7 +313,7 @@ def with_columns(panel: Panel, channels: Sequence[str], controls: Sequence[str])
 
 
 def inside_times(panel: Panel, times: Any) -> Float[np.ndarray, "series steps"]:
-    """Times inside each series' history, checked; its own rows if none are given."""
+    """Times inside each series' history, checked; its own times if none are given."""
     if times is None:
         return panel.times
     wanted = as_numbers(times, panel.layout)
@@ -324,32 +328,32 @@ def inside_times(panel: Panel, times: Any) -> Float[np.ndarray, "series steps"]:
     if outside.any():
         series, step = np.argwhere(outside)[0]
         raise DataError(
-            f"the time {wanted[series, step]:g} lies outside of the history of series "
+            f"the time {wanted[series, step]:g} lies outside the history of series "
             f"{panel.ids[series]}, {first[series, 0]:g} to {last[series, 0]:g}",
             hint="interpolate inside the history, and forecast after it",
         )
     return wanted
 
 
-def straight_lines(
+def linear_interpolation(
     panel: Panel, wanted: Float[np.ndarray, "series steps"]
 ) -> Float[np.ndarray, "series steps channels"]:
-    """Channels at times inside each series, along straight lines between its measurements; NaN for
-    one that was never measured.
+    """Channels at times inside each series, interpolated linearly between its measurements; NaN for
+    a channel without measurements.
     """
-    found = np.full((*wanted.shape, len(panel.channels)), np.nan)
+    values = np.full((*wanted.shape, len(panel.channels)), np.nan)
     for i, one in enumerate(panel):
         for channel in range(len(panel.channels)):
             seen = ~np.isnan(one.values[:, channel])
             if seen.any():
-                found[i, :, channel] = np.interp(
+                values[i, :, channel] = np.interp(
                     wanted[i], one.times[seen], one.values[seen, channel]
                 )
-    return found
+    return values
 
 
 def read_config(kind: type[BaseModel], settings: Mapping[str, Any], model: str) -> Any:
-    """Settings checked; an error names the setting, what was wrong with it, and a near name."""
+    """Checked settings; an error names the setting, its value, and a similar name."""
     try:
         return kind.model_validate(dict(settings))
     except ValidationError as error:
@@ -357,14 +361,14 @@ def read_config(kind: type[BaseModel], settings: Mapping[str, Any], model: str) 
         place = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             known = _setting_names(kind, first["loc"][:-1])
-            hint = did_you_mean(place.split(".")[-1], known) or f"there are {', '.join(known)}"
+            hint = did_you_mean(place.split(".")[-1], known) or f"it has {', '.join(known)}"
             raise ConfigError(f"{model} has no setting {place}: {hint}") from None
-        what = f"the setting {place} of {model} is" if place else f"the settings of {model} are"
-        raise ConfigError(f"{what} {first['input']!r}: {first['msg']}") from None
+        subject = f"the setting {place} of {model} is" if place else f"the settings of {model} are"
+        raise ConfigError(f"{subject} {first['input']!r}: {first['msg']}") from None
 
 
 def _setting_names(kind: type[BaseModel], inside: Sequence[int | str]) -> list[str]:
-    """The names of all settings, or of those inside one of them."""
+    """Names of all settings, or of those inside one of them."""
     fields = {field.alias or name: field for name, field in kind.model_fields.items()}
     if not inside:
         return list(fields)

@@ -1,7 +1,7 @@
 """Files of a fitted model: `model.json` and `model.safetensors` in one folder.
 
 Reading them executes nothing. `model.json` has the format's version, the model's name, its
-description, its columns and its calibration. Another format is refused by name.
+description, its columns and its calibration. Files of another format version are refused.
 """
 
 from __future__ import annotations
@@ -72,19 +72,17 @@ class Stored(NamedTuple):
         if array is None:
             raise RunError(f"{self.source} does not hold this model: the array {name} is missing")
         wrong = array.ndim != len(shape) or any(
-            found != wanted if wanted is not None else not found
-            for found, wanted in zip(array.shape, shape, strict=False)
+            actual != wanted if wanted is not None else not actual
+            for actual, wanted in zip(array.shape, shape, strict=False)
         )
         if wrong or array.dtype != np.float64 or not np.isfinite(array).all():
-            raise RunError(
-                f"{self.source} does not hold this model: the array {name} is not as it was"
-            )
+            raise RunError(f"{self.source} does not hold this model: the array {name} was changed")
         return array
 
 
 @runtime_checkable
 class Storable(Protocol):
-    """A fitted model, as far as its files need it."""
+    """The part of a fitted model that its files need."""
 
     name: ClassVar[str]
     interface: Interface
@@ -157,7 +155,7 @@ def _model_json(source: Path) -> Path:
     if not path.exists():
         is_unfinished = (source / "checkpoints").is_dir()
         raise RunError(
-            f"{source} holds a run that was not finished: its fit with --resume continues it"
+            f"{source} holds an unfinished run: fit it with --resume to continue"
             if is_unfinished
             else f"{source} holds no model: there is no model.json in it"
         )
@@ -168,16 +166,16 @@ def _checked_name(content: Any, path: Path) -> str:
     """The name of the model, if the file has this version's format."""
     if not isinstance(content, dict) or not isinstance(content.get("format"), int):
         raise RunError(f"{path} is not a model of physsm")
-    found, writer = content["format"], content.get("version", "unknown")
-    if found < FORMAT:
+    file_format, writer = content["format"], content.get("version", "unknown")
+    if file_format < FORMAT:
         raise RunError(
-            f"{path} has format {found}, written by physsm {writer}, and this version reads format "
-            f"{FORMAT}: fit the model again, or install that version"
+            f"{path} has format {file_format}, written by physsm {writer}, and this version reads "
+            f"format {FORMAT}: fit the model again, or install that version"
         )
-    if found > FORMAT:
+    if file_format > FORMAT:
         raise RunError(
-            f"{path} has format {found}, and this version of physsm reads up to {FORMAT}: it was "
-            f"written by physsm {writer}; install that"
+            f"{path} has format {file_format}, and this version of physsm reads up to {FORMAT}: "
+            f"it was written by physsm {writer}; install that version"
         )
     name = content.get("model")
     if name not in names_in("models"):

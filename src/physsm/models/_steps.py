@@ -1,4 +1,4 @@
-"""Gaps between times, cut into equal steps that are short enough for an integrator."""
+"""Steps of an integrator: gaps between times, cut into equal steps of limited length."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from physsm._errors import DataError
 from physsm._values import Panel, Query
 
 _MOST_STEPS = 1_000_000  # of a forecast
-_ROUNDING = 1e-6  # of a step: what floating point may leave over
+_ROUNDING = 1e-6  # of a step: rounding error of a gap
 
 
 class Steps(NamedTuple):
@@ -28,18 +28,20 @@ class Steps(NamedTuple):
     share: Float[np.ndarray, "series steps"]
     reached: Int[np.ndarray, "series times"]
 
-    def held(
+    def zero_order_hold(
         self, controls: Float[np.ndarray, "series times controls"]
     ) -> Float[np.ndarray, "series steps controls"]:
-        """Control during each step, held from the start of its gap."""
+        """Control during each step: that at the start of its gap."""
         return np.take_along_axis(controls, self.gap[..., None], axis=1)
 
     def at_ends(
         self, controls: Float[np.ndarray, "series times controls"], holds_start: bool
     ) -> Float[np.ndarray, "series steps controls"]:
-        """Control at the end of each step: held until the end of its gap, or linear between."""
+        """Control at the end of each step: linear in time, or that at the start of the gap until
+        the gap ends.
+        """
         before, after = (
-            self.held(controls),
+            self.zero_order_hold(controls),
             np.take_along_axis(
                 controls, np.minimum(self.gap + 1, controls.shape[1] - 1)[..., None], axis=1
             ),
@@ -58,7 +60,7 @@ def cut_gaps(
 ) -> Steps:
     """Steps from each time to the next, none longer than `longest`, at most `most` for a series.
 
-    Times that repeat (padding) take no step. `padded` rounds the number of steps up, so that few
+    Repeated times (padding) take no step. `padded` rounds the number of steps up, so that few
     shapes occur.
     """
     gaps = np.diff(times, axis=1)
@@ -79,8 +81,10 @@ def cut_gaps(
 
 
 class FutureSteps(NamedTuple):
-    """Gaps before each step of a future and controls after it, time-major; gaps of zero after the
-    last. `steps[s, k]` is the step at which series s reaches the k-th time of the query.
+    """Gaps before the steps of a future and controls at their ends, time-major.
+
+    After the last step, gaps are zero. `steps[s, k]` is the step at which series s reaches the k-th
+    time of the query.
     """
 
     gaps: Float[np.ndarray, "steps series"]
@@ -95,9 +99,9 @@ def future_steps(
     holds_start: bool,
     padded: Callable[[int], int],
 ) -> FutureSteps:
-    """A query cut into steps no longer than `longest`.
+    """Steps no longer than `longest` from the end of each history through the query's times.
 
-    Between two times a control is held at its value at the start, or linear.
+    Between two times a control is constant at its first value (`holds_start`), or linear.
     """
     series = np.arange(len(history))
     last = history.lengths - 1
@@ -109,8 +113,8 @@ def future_steps(
         raise DataError(
             f"the time {times.max():g} is more than {_MOST_STEPS:,} steps of the model after the "
             "history",
-            hint=f"a step is at most {longest:g}, the longest gap of the training data; check the "
-            "times, or their unit",
+            hint=f"a step is at most {longest:g}, the longest gap of the training part; check the "
+            "times and their unit",
         )
     steps = cut_gaps(times, longest, _MOST_STEPS, padded)
     return FutureSteps(

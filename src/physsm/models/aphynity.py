@@ -1,8 +1,8 @@
 """A neural ODE with known physics: z' = known(z; theta) + f(z), with f as small as the data allow.
 
-After APHYNITY (Yin et al., 2021): of all pairs that explain the data, the one whose learned part
-has the least norm is looked for, so that physics explains all that it can. The unknowns are
-constants, the same for all series.
+After APHYNITY (Yin et al., 2021): of all pairs that explain the measurements, the objective prefers
+the one whose learned part has the least norm, so that physics explains as much as it can. The
+unknowns are constants, the same for all series.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ class Config(PhysicsConfig):
 
 
 class AphynityNetwork(PhysicsTrajectory):
-    """A path under known equations and a learned part."""
+    """A trajectory of known equations and a learned part."""
 
     residual: MLP
 
     def infer(self, rows: Observations) -> Gaussian:
-        """The latent start of each path."""
+        """The latent start of each trajectory."""
         return self.start_posterior(rows)
 
     def trajectory(
         self, start: Float[Array, " latent"], times: Float[Array, " times"], timeline: Timeline
     ) -> Trajectory:
-        """Along the sum of both parts."""
+        """The solution with the sum of both parts."""
         known = self.physics.drift(self.unknowns(start), timeline)
 
         def drift(t: Array, z: Array) -> Array:
             return known(t, z) + self.learned(z)
 
-        return self.follow(self.state(start), drift, times, timeline)
+        return self.solve(self.state(start), drift, times, timeline)
 
     def learned(self, z: Float[Array, "*steps n"]) -> Float[Array, "*steps n"]:
-        """What is added to the known drift."""
+        """The learned part of the drift."""
         return jnp.asarray(self.scales.pace, z.dtype) * self.residual(z)
 
     def unknowns(self, start: Any) -> Float[Array, " unknowns"]:
@@ -72,13 +72,13 @@ class AphynityNetwork(PhysicsTrajectory):
         trajectory: Trajectory,
         key: PRNGKeyArray | None,
     ) -> Float[Array, ""]:
-        """The mean square of the learned part along the path."""
+        """Weighted mean square of the learned part along the trajectory."""
         learned = self.residual(jax.lax.stop_gradient(trajectory.z))
         return self.config.norm * (learned**2).sum(-1).mean()
 
 
 def build(system: System, scales: TrajectoryScales, config: Config, seed: int) -> AphynityNetwork:
-    """A network before its training."""
+    """The network before training."""
     rng, states = np.random.default_rng(seed), len(system.states)
     parts = cast(dict[str, Any], physics_parts(system, scales, config, states, rng))
     return AphynityNetwork(**parts, residual=residual_drift(states, config, states, rng))

@@ -1,13 +1,13 @@
-"""A linear recurrence of all channels with controls: vector ARX with ridge.
+"""Vector ARX with ridge penalty: a linear recurrence of all channels with controls.
 
-The recurrence steps over the median gap of the training series. From each history the last values
-are taken on a grid of that gap which ends at its last row, along straight lines between the
-measurements (a channel not measured at the end stays as it was). One step adds
+One step of the recurrence is the median gap of the training series. The last values of a history
+are interpolated linearly to a grid of that gap which ends at the last time step. After the last
+measurement of a channel its value is constant. One step is
 
     x[k+1] - x[k] = a + sum over j < lags of (A_j x[k-j] + B_j u[k-j]) + B u[k+1]
 
-so that a strong ridge gives the last value again. A time between two grid points gets that share of
-the step, with the control as it is then; nothing of it depends on controls after that time.
+so that a large penalty repeats the last value. A time between two grid points has a proportional
+part of the step, with the control at that time; it does not depend on later controls.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from physsm.models._base import AbstractFitted
 from physsm.models._baseline.forecaster import (
     AbstractBaseline,
     BaselineForecaster,
-    Usual,
+    ColumnScales,
     common_fields,
     squared_errors,
     training_parts,
@@ -34,29 +34,30 @@ from physsm.models._baseline.forecaster import (
 )
 from physsm.models._baseline.lag_grid import (
     ROUNDING,
-    ControlPath,
-    LookBack,
+    FutureControls,
+    LaggedValues,
     known_lags,
-    look_ahead,
-    look_back,
+    lagged_values,
+    next_values,
 )
-from physsm.models._baseline.origins import Origins, next_rows
+from physsm.models._baseline.origins import Origins, one_step_origins
 from physsm.models._baseline.ridge import ridge_weights
 from physsm.models._files import Stored
 
-_CHOICE_ORIGINS = 200  # forecasts that decide about lags and ridge
-_MOST_ROWS = 20_000  # of the regression, evenly chosen
+_CHOICE_ORIGINS = 200  # forecasts by which lags and ridge are chosen
+_MOST_SAMPLES = 20_000  # of the regression, evenly spaced
 _MOST_FEATURES = 1800
 _MOST_STEPS = 5000
 
 
 class Config(BaseModel):
-    """- `lags`, `ridges`: what may be chosen; the pair with the least squared error of forecasts
-      over `horizon` rows of the validation part is taken. Lags that the training series are too
-      short for, or with more than 1800 features, are not tried, except the smallest.
-    - `spacing`: gaps from one lag to the next. 50 lags by two reach 98 gaps back.
-    - `horizon`: rows ahead that count in validation and behind the intervals; by default a quarter
-      of the median series (with fewer than five series a twelfth), at most 100.
+    """- `lags`, `ridges`: candidates. The pair with the least squared error of forecasts over
+      `horizon` time steps of the validation part is chosen. Numbers of lags that the training
+      series are too short for, or with more than 1800 features, are no candidates, except the
+      smallest.
+    - `spacing`: gaps from one lag to the next. 50 lags with a spacing of two span 98 gaps.
+    - `horizon`: time steps of the forecasts in validation and for the intervals. By default a
+      quarter of the median series (a twelfth with fewer than five series), at most 100.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -72,22 +73,22 @@ class Config(BaseModel):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedArx(AbstractBaseline):
-    """The recurrence in scaled channels and controls.
+    """A recurrence of scaled channels and controls.
 
-    `weights` holds it for each number of lags up to the chosen one: a history that is too short
-    for that is continued with fewer. Each has one row for each feature: 1, the controls at the end
-    of the step, then channels and controls at its start, one gap before, and so on. Lags that were
-    fitted some gaps apart have zeros between them, and count with these.
+    `weights` has a matrix for each number of lags up to the chosen one: a history that is too short
+    for the chosen number uses fewer. A matrix has one row for each feature: 1, the controls at the
+    end of the step, then channels and controls at its start, one gap before, and so on. With a
+    spacing, lags between the fitted ones have weights of zero and count as lags.
 
-    Forecasts stay inside the range `low` to `high` of the training part, extended to the last value
-    of the history where that lies outside, and widened by its own width on both sides. More than
-    5000 gaps ahead they stay as they are.
+    Forecasts are clipped to the range `low` to `high` of the training part, extended to the last
+    value of the history where that lies outside, and widened by its own width on both sides. After
+    a lead time of 5000 gaps they are constant.
     """
 
     name: ClassVar[str] = "arx"
     ridge: float
     weights: dict[int, Float[np.ndarray, "_ channels"]]
-    usual_controls: Usual
+    control_scales: ColumnScales
     low: Float[np.ndarray, " channels"]
     high: Float[np.ndarray, " channels"]
 
@@ -98,70 +99,72 @@ class FittedArx(AbstractBaseline):
         choice = np.maximum(np.searchsorted(choices, known, "right") - 1, 0)
         mean = np.empty((*origins.times.shape, len(panel.channels)))
         for k, lags in enumerate(choices.tolist()):
-            mine = choice == k
-            if mine.any():
-                part = Origins(*(field[mine] for field in origins))
-                past = look_back(panel, part, gap, lags, self.usual, self.usual_controls)
-                start = panel.times[part.series, part.row]
-                controls = (part.controls - self.usual_controls.mean) / self.usual_controls.scale
-                ahead = (part.times - start[:, None]) / gap
-                mean[mine] = self._run(self.weights[lags], past, ahead, controls)
-        return mean * self.usual.scale + self.usual.mean
+            is_part = choice == k
+            if is_part.any():
+                part = origins.only(is_part)
+                past = lagged_values(
+                    panel, part, gap, lags, self.channel_scales, self.control_scales
+                )
+                start = panel.times[part.series, part.step]
+                controls = (part.controls - self.control_scales.mean) / self.control_scales.scale
+                lead = (part.times - start[:, None]) / gap
+                mean[is_part] = self._run(self.weights[lags], past, lead, controls)
+        return mean * self.channel_scales.scale + self.channel_scales.mean
 
     def _run(
         self,
         weights: Float[np.ndarray, "features channels"],
-        past: LookBack,
-        ahead: Float[np.ndarray, "origins steps"],
+        past: LaggedValues,
+        lead: Float[np.ndarray, "origins steps"],
         controls: Float[np.ndarray, "origins steps controls"],
     ) -> Float[np.ndarray, "origins steps channels"]:
-        """Run the recurrence, and from each node serve the times that lie in the step after it.
+        """Run the recurrence; after each node, forecast the times inside the step that follows it.
 
-        `ahead` is in gaps; everything else is scaled.
+        `lead` is in gaps; everything else is scaled.
         """
-        node = np.clip(np.ceil(ahead - ROUNDING) - 1, 0, _MOST_STEPS).astype(np.int64)
+        node = np.clip(np.ceil(lead - ROUNDING) - 1, 0, _MOST_STEPS).astype(np.int64)
         # Origins with the most steps come first, so that those still running are a slice.
         order = np.argsort(-node.max(1, initial=0), kind="stable")
-        node, ahead, controls = node[order], ahead[order], controls[order]
-        x, rows = past.x[order, 0], past.rows()[order]
+        node, lead, controls = node[order], lead[order], controls[order]
+        x, features = past.x[order, 0], past.features()[order]
         last_node = node.max(1, initial=0)
-        share = np.clip(ahead - node, 0, 1)
-        path = ControlPath(past.u[order, 0], ahead, controls)
+        share = np.clip(lead - node, 0, 1)
+        future = FutureControls(past.u[order, 0], lead, controls)
         m, width = controls.shape[2], x.shape[1] + controls.shape[2]
-        from_end, from_rows = weights[1 : 1 + m], weights[1 + m :]
+        from_end, from_lags = weights[1 : 1 + m], weights[1 + m :]
         margin = self.high - self.low
         low, high = np.minimum(self.low, x) - margin, np.maximum(self.high, x) + margin
         by_node = np.argsort(node, axis=None, kind="stable")
         nodes = int(last_node.max(initial=0)) + 1
         firsts = np.searchsorted(node.reshape(-1)[by_node], np.arange(nodes + 1))
-        served = np.empty((*node.shape, x.shape[1]))
+        forecast = np.empty((*node.shape, x.shape[1]))
         for k in range(nodes):
             running = int(np.searchsorted(-last_node, -k, "right"))
-            step = weights[0] + rows[:running] @ from_rows
+            step = weights[0] + features[:running] @ from_lags
             origin, column = np.unravel_index(by_node[firsts[k] : firsts[k + 1]], node.shape)
             whole = step[origin] + controls[origin, column] @ from_end
-            there = x[origin] + share[origin, column, None] * whole
-            served[origin, column] = np.clip(there, low[origin], high[origin])
-            path.pass_times(origin)
+            inside = x[origin] + share[origin, column, None] * whole
+            forecast[origin, column] = np.clip(inside, low[origin], high[origin])
+            future.pass_times(origin)
             running = int(np.searchsorted(-last_node, -k, "left"))
-            u = path.at(k + 1, running)
+            u = future.at(k + 1, running)
             moved = x[:running] + step[:running] + u @ from_end
             x[:running] = np.clip(moved, low[:running], high[:running])
-            rows[:running, width:] = rows[:running, :-width]
-            rows[:running, :width] = np.concatenate([x[:running], u], 1)
-        result = np.empty_like(served)
-        result[order] = served
+            features[:running, width:] = features[:running, :-width]
+            features[:running, :width] = np.concatenate([x[:running], u], 1)
+        result = np.empty_like(forecast)
+        result[order] = forecast
         return result
 
     def describe(self) -> dict[str, Any]:
-        """What was chosen; lags that are some gaps apart count with the gaps between."""
+        """The chosen lags and ridge; with a spacing, lags of zero weight count too."""
         return {"lags": sorted(self.weights), "ridge": self.ridge}
 
     def _own_arrays(self) -> dict[str, np.ndarray]:
         return {
-            **{f"weights_{lags}": found for lags, found in self.weights.items()},
-            "control_mean": self.usual_controls.mean,
-            "control_scale": self.usual_controls.scale,
+            **{f"weights_{lags}": weights for lags, weights in self.weights.items()},
+            "control_mean": self.control_scales.mean,
+            "control_scale": self.control_scales.scale,
             "low": self.low,
             "high": self.high,
         }
@@ -178,7 +181,7 @@ class FittedArx(AbstractBaseline):
         return {
             "ridge": float(stored.description["ridge"]),
             "weights": weights,
-            "usual_controls": Usual(
+            "control_scales": ColumnScales(
                 stored.array("control_mean", (controls,)),
                 stored.array("control_scale", (controls,)),
             ),
@@ -188,11 +191,12 @@ class FittedArx(AbstractBaseline):
 
 
 def _width(lags: int, channels: int, controls: int) -> int:
+    """Number of features."""
     return 1 + controls + lags * (channels + controls)
 
 
-def _span(scaled: Float[np.ndarray, "rows channels"]) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the greatest of each channel; 0 for one that was never measured."""
+def _range(scaled: Float[np.ndarray, "steps channels"]) -> tuple[np.ndarray, np.ndarray]:
+    """Minimum and maximum of each channel; 0 for a channel without measurements."""
     seen = ~np.isnan(scaled)
     low = np.where(seen, scaled, np.inf).min(0, initial=np.inf)
     high = np.where(seen, scaled, -np.inf).max(0, initial=-np.inf)
@@ -200,17 +204,17 @@ def _span(scaled: Float[np.ndarray, "rows channels"]) -> tuple[np.ndarray, np.nd
 
 
 def _without_recurrence(train: Panel, lags: int) -> FittedArx:
-    """Scales and range of the training part; the recurrence stands still."""
+    """The model with scales and range of the training part, and weights of zero."""
     fields = common_fields(train)
     channels, controls = len(train.channels), len(train.control_names)
-    level = fields["usual"]
+    scales = fields["channel_scales"]
     valid = np.arange(train.times.shape[1]) < train.lengths[:, None]
-    low, high = _span((train.values[valid] - level.mean) / level.scale)
+    low, high = _range((train.values[valid] - scales.mean) / scales.scale)
     return FittedArx(
         **fields,
         ridge=1.0,
         weights={lags: np.zeros((_width(lags, channels, controls), channels))},
-        usual_controls=Usual(*control_moments(train)),
+        control_scales=ColumnScales(*control_moments(train)),
         low=low,
         high=high,
     )
@@ -219,45 +223,46 @@ def _without_recurrence(train: Panel, lags: int) -> FittedArx:
 def _candidates(start: FittedArx, train: Panel, config: Config) -> Iterator[FittedArx]:
     """The model with each choice of lags and ridge, fitted to the training part."""
     gap, channels, controls = train.median_gap, len(train.channels), len(train.control_names)
-    apart = gap * config.spacing
-    origins = next_rows(train)
-    chosen = np.linspace(0, len(origins.row) - 1, min(_MOST_ROWS, len(origins.row)))
-    origins = Origins(*(field[chosen.astype(np.int64)] for field in origins))
-    known = known_lags(train, origins, apart)
-    tried = [
+    spacing = gap * config.spacing
+    origins = one_step_origins(train)
+    chosen = np.linspace(0, len(origins.step) - 1, min(_MOST_SAMPLES, len(origins.step)))
+    origins = origins.only(chosen.astype(np.int64))
+    known = known_lags(train, origins, spacing)
+    candidates = [
         lags
         for lags in config.lags
         if _width(lags, channels, controls) <= _MOST_FEATURES and lags <= known.max(initial=0)
     ]
-    widths = {lags: _width(lags, channels, controls) for lags in tried or [min(config.lags)]}
-    past = look_back(train, origins, apart, max(widths), start.usual, start.usual_controls)
-    after = look_ahead(train, origins, gap, start.usual, start.usual_controls)
-    features = np.concatenate([np.ones((len(known), 1)), after.u, past.rows()], 1)
+    widths = {lags: _width(lags, channels, controls) for lags in candidates or [min(config.lags)]}
+    past = lagged_values(
+        train, origins, spacing, max(widths), start.channel_scales, start.control_scales
+    )
+    after = next_values(train, origins, gap, start.channel_scales, start.control_scales)
+    features = np.concatenate([np.ones((len(known), 1)), after.u, past.features()], 1)
     weights = ridge_weights(features, after.x - past.x[:, 0], known, widths, config.ridges)
     for most, ridge in weights:
-        up_to = dict(
-            _spaced_out(weights[lags, ridge], lags, config.spacing, controls)
+        fewer_lags = dict(
+            _with_zeros(weights[lags, ridge], lags, config.spacing, controls)
             for lags in widths
             if lags <= most
         )
-        yield replace(start, ridge=ridge, weights=up_to)
+        yield replace(start, ridge=ridge, weights=fewer_lags)
 
 
-def _spaced_out(
+def _with_zeros(
     weights: Float[np.ndarray, "_ channels"], lags: int, spacing: int, controls: int
 ) -> tuple[int, Float[np.ndarray, "_ channels"]]:
-    """Weights of lags `spacing` gaps apart as those of as many lags as the gaps they span."""
+    """Weights of lags with a `spacing`, as weights of all lags that they span."""
     channels = weights.shape[1]
     span = (lags - 1) * spacing + 1
     by_lag = np.zeros((span, channels + controls, channels))
     by_lag[::spacing] = weights[1 + controls :].reshape(lags, channels + controls, channels)
-    rows = by_lag.reshape(-1, channels)
-    return span, np.concatenate([weights[: 1 + controls], rows])
+    return span, np.concatenate([weights[: 1 + controls], by_lag.reshape(-1, channels)])
 
 
 @final
 class Arx(BaselineForecaster):
-    """Linear autoregression of all channels with controls."""
+    """Vector ARX: linear autoregression of all channels with controls."""
 
     name: ClassVar[str] = "arx"
     controls: ClassVar[bool] = True
@@ -270,17 +275,17 @@ class Arx(BaselineForecaster):
         return {"lags": [1, 3], "ridges": [1e-6, 1e-2]}
 
     def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> FittedArx:
-        """Fit all candidates, choose one, and measure its errors for the intervals."""
+        """Fit all candidates, choose one by validation, and fit its intervals."""
         parts = training_parts(train, validation, self.system, self.config.horizon, seed)
         start = _without_recurrence(parts.train, min(self.config.lags))
-        held_out = start.check(parts.validation)
+        validation = start.check(parts.validation)
 
         def error(candidate: FittedArx) -> float:
-            errors = squared_errors(candidate, held_out, parts.horizon, _CHOICE_ORIGINS)
+            errors = squared_errors(candidate, validation, parts.horizon, _CHOICE_ORIGINS)
             return float(errors.mean())
 
         best = min(_candidates(start, parts.train, self.config), key=error)
-        return with_intervals(best, parts.train, held_out, parts.horizon)
+        return with_intervals(best, parts.train, validation, parts.horizon)
 
 
 MODEL = Arx

@@ -1,11 +1,12 @@
-"""Constant velocity: a thing in a plane goes on straight ahead.
+"""Constant velocity: an object in a plane continues straight ahead.
 
     p(t) = p + v t
 
-with position and velocity of the least-squares line through the last positions. `line` treats its
-channels one by one; here the two axes are one position: measured together, with one number of
-points for both, chosen by the distance between forecast and measurement. A forecast therefore does
-not depend on where the axes point. Heading and velocities stay as last measured.
+with position and velocity of the least-squares line through the last positions. The model `line`
+treats its channels one by one. Here the two axes are one position: measured together, with one
+number of points for both, chosen by the distance between forecast and measurement. A forecast
+therefore does not depend on the orientation of the axes. Heading and velocities repeat their last
+measurement.
 """
 
 from __future__ import annotations
@@ -26,16 +27,22 @@ from physsm.models._baseline.forecaster import (
     with_intervals,
 )
 from physsm.models._baseline.origins import Origins
-from physsm.models._baseline.tracks import AbstractTracks, Track, Trail, tracks_of, with_points
+from physsm.models._baseline.tracks import (
+    AbstractTracks,
+    LastPositions,
+    Track,
+    tracks_of,
+    with_points,
+)
 
 
 class Config(BaseModel):
-    """- `tracks`: the channels of each moving thing, as `positions`, `heading` and `velocities`;
-      by default the only two channels are the positions of one.
-    - `points`: how many of the last positions the line may go through; for each track the number
-      with the least squared distance in validation is taken.
-    - `horizon`: rows ahead that count in validation and behind the intervals; by default a quarter
-      of the median series (with fewer than five series a twelfth), at most 100.
+    """- `tracks`: the channels of each moving object, as `positions`, `heading` and `velocities`.
+      By default the only two channels are the positions of one.
+    - `points`: candidates for the number of last positions that the line is fitted to. For each
+      track the number with the least squared distance in validation is chosen.
+    - `horizon`: time steps of the forecasts in validation and for the intervals. By default a
+      quarter of the median series (a twelfth with fewer than five series), at most 100.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -48,19 +55,19 @@ class Config(BaseModel):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedConstantVelocity(AbstractTracks):
-    """Nothing turns."""
+    """Straight motion: the turn rate is zero."""
 
     name: ClassVar[str] = "constant_velocity"
 
-    def _turn(
-        self, panel: Panel, origins: Origins, track: Track, trail: Trail, time: np.ndarray
+    def _turn_rate_and_heading(
+        self, panel: Panel, origins: Origins, track: Track, last: LastPositions, time: np.ndarray
     ) -> tuple[Float[np.ndarray, " origins"], Float[np.ndarray, " origins"] | None]:
         return np.zeros(len(time)), None
 
 
 @final
 class ConstantVelocity(BaselineForecaster):
-    """Straight ahead at the velocity of the last positions."""
+    """Straight motion at the velocity of the last positions."""
 
     name: ClassVar[str] = "constant_velocity"
     controls: ClassVar[bool] = False
@@ -68,15 +75,15 @@ class ConstantVelocity(BaselineForecaster):
     Fitted: ClassVar[type[AbstractFitted]] = FittedConstantVelocity
 
     def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> FittedConstantVelocity:
-        """Choose the numbers of points, and measure the errors for the intervals."""
+        """Choose the numbers of points, and fit the intervals."""
         parts = training_parts(train, validation, self.system, self.config.horizon, seed)
         tracks = tracks_of(self.config.tracks, parts.train.channels)
         fitted = FittedConstantVelocity(
             **common_fields(parts.train), tracks=tracks, points=(2,) * len(tracks)
         )
-        held_out = fitted.check(parts.validation)
-        fitted = with_points(fitted, self.config.points, held_out, parts.horizon)
-        return with_intervals(fitted, parts.train, held_out, parts.horizon)
+        validation = fitted.check(parts.validation)
+        fitted = with_points(fitted, self.config.points, validation, parts.horizon)
+        return with_intervals(fitted, parts.train, validation, parts.horizon)
 
 
 MODEL = ConstantVelocity

@@ -1,10 +1,10 @@
 """ContiFormer (Chen et al., 2023): a transformer in continuous time.
 
-Rows are embedded, and attended to at any time: keys and values move between the rows by learned
-differential equations. Attention costs as much as there are pairs of rows and times; times are
-asked in chunks, which bounds the memory, and of many rows at most `keys`, evenly chosen, are
-attended to. Nothing is drawn: all certainty comes from calibration. Inside a window it sees later
-rows too, so that its values there are no predictions.
+Time steps are embedded, and can be attended to at any time: keys and values change between time
+steps by learned differential equations. The cost of attention is the number of pairs of time steps
+and query times. Query times are computed in chunks, which bounds the memory, and at most `keys`
+evenly spaced time steps are attended to. There are no latents to draw: intervals come from the
+calibration alone. Values inside a window also use later time steps, so they are not predictions.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from physsm.physics.system import System
 
 
 class Config(EncodeDecodeConfig):
-    """Settings beside those of all models with a path.
+    """Settings beside those of all encode-decode models.
 
     - `width`, `heads`, `depth`: of the transformer; `feed_forward`: the network of each layer.
-    - `keys`: the most rows that are attended to.
-    - `chunk`: times that are asked at once.
-    - `flow_steps`: steps in which keys and values are followed from one such row to the next.
+    - `keys`: the most time steps that are attended to.
+    - `chunk`: query times of one computation.
+    - `flow_steps`: solver steps of keys and values from one such time step to the next.
     """
 
     width: int = Field(default=32, ge=2, le=2048)
@@ -60,7 +60,7 @@ class Config(EncodeDecodeConfig):
 
 
 class Layer(eqx.Module):
-    """Attention and a perceptron, each after a norm and beside a skip."""
+    """Attention and a perceptron, each after a norm and with a skip connection."""
 
     attention: ContinuousAttention
     feed_forward: MLP
@@ -72,37 +72,37 @@ class Layer(eqx.Module):
         self.feed_forward = MLP(width, shape.width, shape.layers, width, rng, activation="gelu")
         self.norms = (LayerNorm(width), LayerNorm(width))
 
-    def read(self, rows: Tokens, most: int) -> tuple[Tokens, Memory]:
-        """The normed rows, and what is attended to: at most so many of them."""
-        rows = rows._replace(x=self.norms[0](rows.x))
-        chosen, is_new = evenly(rows.valid, most)
-        keys = Tokens(rows.times[chosen], rows.x[chosen], rows.valid[chosen] & is_new)
-        return rows, self.attention.read(rows, keys)
+    def read(self, tokens: Tokens, most: int) -> tuple[Tokens, Memory]:
+        """The normed tokens, and the keys and values of at most `most` of them."""
+        tokens = tokens._replace(x=self.norms[0](tokens.x))
+        chosen, is_new = evenly(tokens.valid, most)
+        keys = Tokens(tokens.times[chosen], tokens.x[chosen], tokens.valid[chosen] & is_new)
+        return tokens, self.attention.read(tokens, keys)
 
     def __call__(
-        self, times: Float[Array, " times"], rows: Tokens, memory: Memory
+        self, times: Float[Array, " times"], tokens: Tokens, memory: Memory
     ) -> Float[Array, "times width"]:
-        """The layer's outputs at times, of what it has read."""
-        x = interpolate_linear(times, rows.times, rows.x) + self.attention(times, memory)
+        """Outputs at query times, from the results of `read`."""
+        x = interpolate_linear(times, tokens.times, tokens.x) + self.attention(times, memory)
         return x + self.feed_forward(self.norms[1](x))
 
 
 class Context(NamedTuple):
-    """What a window holds: its embedded rows, series first."""
+    """Embedded time steps of a window, series first."""
 
-    times: Float[Array, "*batch rows"]
-    x: Float[Array, "*batch rows width"]
+    times: Float[Array, "*batch steps"]
+    x: Float[Array, "*batch steps width"]
     valid: Any
 
 
 class ContiFormerNetwork(AbstractEncodeDecode):
-    """A path of what is attended to."""
+    """A trajectory of attention outputs."""
 
     reader: StepReader
     layers: tuple[Layer, ...]
 
     def infer(self, rows: Observations) -> Context:
-        """The embedded rows after all layers but the last, which is asked for any time."""
+        """The embedded time steps after all layers but the last, which `trajectory` computes."""
         times = elapsed(rows.gaps)
         embedded = self.reader(rows)
         context = Context(times.T, jnp.swapaxes(embedded, 0, 1), (is_step(rows) > 0).T)
@@ -116,31 +116,31 @@ class ContiFormerNetwork(AbstractEncodeDecode):
         return jax.vmap(one)(context)
 
     def draw(self, inferred: Context, key: PRNGKeyArray | None) -> Context:
-        """Nothing is uncertain."""
+        """The context itself: nothing is uncertain."""
         return inferred
 
     def divergence(self, window: Window, inferred: Any, trajectory: Trajectory) -> Float[Array, ""]:
-        """Nothing is uncertain."""
+        """Zero: nothing is uncertain."""
         return jnp.zeros((), self.dtype)
 
     def beta(self, progress: Array) -> Array:
-        """There is no divergence."""
+        """Zero: there is no divergence."""
         return jnp.zeros_like(progress)
 
     @property
     def samples(self) -> int:
-        """Nothing is uncertain."""
+        """Zero: nothing is uncertain."""
         return 0
 
     def trajectory(
         self, start: Context, times: Float[Array, " times"], timeline: Timeline
     ) -> Trajectory:
-        """The last layer at the times."""
+        """Outputs of the last layer at the times."""
         z = self._layer(self.layers[-1], times, start)
         return Trajectory(z, jnp.isfinite(z).all(-1))
 
     def _layer(self, layer: Layer, times: Array, context: Context) -> Array:
-        """A layer at times, in chunks of which each is computed again for its gradient."""
+        """A layer at times, in chunks. Each chunk is recomputed for its gradient."""
         x = context.x + self._clock(context.times)
         pace = jnp.asarray(self.scales.pace, times.dtype)
         read = layer.read(Tokens(context.times * pace, x, context.valid), self.config.keys)
@@ -153,11 +153,11 @@ class ContiFormerNetwork(AbstractEncodeDecode):
         chunks = padded.reshape(-1, chunk)
         if len(chunks) == 1:  # a loop would run on one core
             return one_chunk(chunks[0])[: len(times)]
-        found = jax.lax.map(jax.checkpoint(one_chunk), chunks)
-        return found.reshape(len(padded), -1)[: len(times)]
+        outputs = jax.lax.map(jax.checkpoint(one_chunk), chunks)
+        return outputs.reshape(len(padded), -1)[: len(times)]
 
     def _clock(self, times: Float[Array, " times"]) -> Float[Array, "times width"]:
-        """Sines and cosines of the time, from a window's length to a hundredth of it."""
+        """Sines and cosines of the time, with periods of a window's length to a hundredth of it."""
         pairs = self.config.width // 2
         rates = np.geomspace(1.0, 100.0, pairs) * 2 * np.pi / self.scales.span
         angle = times[:, None] * jnp.asarray(rates, times.dtype)[None]
@@ -165,24 +165,26 @@ class ContiFormerNetwork(AbstractEncodeDecode):
 
 
 def evenly(
-    valid: Bool[Array, " rows"], most: int
+    valid: Bool[Array, " steps"], most: int
 ) -> tuple[Int[Array, " chosen"], Bool[Array, " chosen"]]:
-    """At most so many of the valid rows, which are the last ones, evenly chosen, the first and the
-    last of them always; and which were not chosen before, where there are fewer.
+    """At most `most` evenly spaced valid time steps, the first and the last always among them; and
+    which are no repetitions.
+
+    Valid time steps are the last ones. Where there are fewer than `most`, some are repeated.
     """
-    rows, chosen = len(valid), min(len(valid), most)
+    steps, chosen = len(valid), min(len(valid), most)
     number = valid.sum(dtype=jnp.int32)
-    # In whole numbers: every so many of them, rounded.
+    # Evenly spaced ranks, rounded in integer arithmetic.
     place = jnp.arange(chosen, dtype=jnp.int32)
-    share = (2 * place * (number - 1) + chosen - 1) // max(2 * (chosen - 1), 1)
-    index = jnp.maximum(rows - number + share, 0)
+    rank = (2 * place * (number - 1) + chosen - 1) // max(2 * (chosen - 1), 1)
+    index = jnp.maximum(steps - number + rank, 0)
     return index, jnp.concatenate([jnp.ones(1, bool), jnp.diff(index) > 0])
 
 
 def build(
     system: System | None, scales: TrajectoryScales, config: Config, seed: int
 ) -> ContiFormerNetwork:
-    """A network before its training."""
+    """The network before training."""
     rng = np.random.default_rng(seed)
     return ContiFormerNetwork(
         decoder=TrajectoryDecoder(scales, config, config.width, rng),
@@ -210,7 +212,7 @@ class ContiFormer(TrajectoryForecaster):
 
     @classmethod
     def test_settings(cls) -> dict[str, Any]:
-        """Small and quickly trained."""
+        """Settings of a small network that trains in seconds."""
         shared = super().test_settings()
         uncertain = ("encoder", "latent", "samples")
         own = {"width": 8, "heads": 2, "keys": 8, "chunk": 8}

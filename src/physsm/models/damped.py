@@ -1,10 +1,10 @@
-"""A damped trend: the line through the last measurements, whose slope fades with time.
+"""Damped trend: the line through the last measurements, with a slope that decays with time.
 
 The forecast a time t after the last measurement of a channel is
 
     level + slope * tau * (1 - exp(-t/tau))
 
-with level and slope of the least-squares line there. It starts like the line and ends at
+with level and slope of the least-squares line there. It starts like the line and converges to
 `level + slope*tau`.
 """
 
@@ -28,19 +28,19 @@ from physsm.models._baseline.forecaster import (
     training_parts,
     with_intervals,
 )
-from physsm.models._baseline.last_line import continued
+from physsm.models._baseline.last_line import extrapolate
 from physsm.models._baseline.origins import Origins
 from physsm.models._files import Stored
 
-_CHOICE_ORIGINS = 400  # forecasts that decide about points and damping
+_CHOICE_ORIGINS = 400  # forecasts by which points and damping are chosen
 
 
 class Config(BaseModel):
-    """- `points`: how many of the last measurements the line may go through.
-    - `dampings`: how long the slope may last, in median gaps of the training series. For each
-      channel the pair with the least squared error in validation is taken.
-    - `horizon`: rows ahead that count in validation and behind the intervals; by default a quarter
-      of the median series (with fewer than five series a twelfth), at most 100.
+    """- `points`: candidates for the number of last measurements that the line is fitted to.
+    - `dampings`: candidates for the time constant of the slope, in median gaps of the training
+      series. For each channel the pair with the least squared error in validation is chosen.
+    - `horizon`: time steps of the forecasts in validation and for the intervals. By default a
+      quarter of the median series (a twelfth with fewer than five series), at most 100.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -57,8 +57,8 @@ class Config(BaseModel):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedDamped(AbstractBaseline):
-    """Of channel c, `points[c]` measurements are behind the line, and `dampings[c]` is its tau in
-    median gaps.
+    """Damped lines of channels: that of channel c is fitted to the last `points[c]` measurements,
+    and its tau is `dampings[c]` median gaps.
     """
 
     name: ClassVar[str] = "damped"
@@ -66,14 +66,14 @@ class FittedDamped(AbstractBaseline):
     dampings: tuple[float, ...]
 
     def _mean(self, panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
-        def reach(channel: int, ahead: np.ndarray) -> np.ndarray:
+        def trend(channel: int, lead: np.ndarray) -> np.ndarray:
             tau = self.dampings[channel] * self.interface.median_gap
-            return -tau * np.expm1(-ahead / tau)
+            return -tau * np.expm1(-lead / tau)
 
-        return continued(panel, origins, self.points, self.usual.mean, reach)
+        return extrapolate(panel, origins, self.points, self.channel_scales.mean, trend)
 
     def describe(self) -> dict[str, Any]:
-        """What was chosen for each channel."""
+        """The chosen settings of each channel."""
         return {"points": list(self.points), "dampings": list(self.dampings)}
 
     @classmethod
@@ -90,7 +90,7 @@ class FittedDamped(AbstractBaseline):
 
 @final
 class Damped(BaselineForecaster):
-    """A fading trend; a channel that was never measured has its training mean."""
+    """Damped trend; the training mean for a channel without measurements."""
 
     name: ClassVar[str] = "damped"
     controls: ClassVar[bool] = False
@@ -98,7 +98,7 @@ class Damped(BaselineForecaster):
     Fitted: ClassVar[type[AbstractFitted]] = FittedDamped
 
     def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> FittedDamped:
-        """Choose points and damping, and measure the errors for the intervals."""
+        """Choose points and damping, and fit the intervals."""
         parts = training_parts(train, validation, self.system, self.config.horizon, seed)
         channels = len(parts.train.channels)
         pairs = list(itertools.product(self.config.points, self.config.dampings))
@@ -107,11 +107,11 @@ class Damped(BaselineForecaster):
             FittedDamped(**fields, points=(n,) * channels, dampings=(tau,) * channels)
             for n, tau in pairs
         ]
-        held_out = candidates[0].check(parts.validation)
-        errors = [squared_errors(c, held_out, parts.horizon, _CHOICE_ORIGINS) for c in candidates]
+        validation = candidates[0].check(parts.validation)
+        errors = [squared_errors(c, validation, parts.horizon, _CHOICE_ORIGINS) for c in candidates]
         points, dampings = zip(*(pairs[k] for k in np.argmin(errors, axis=0)), strict=True)
         fitted = replace(candidates[0], points=points, dampings=dampings)
-        return with_intervals(fitted, parts.train, held_out, parts.horizon)
+        return with_intervals(fitted, parts.train, validation, parts.horizon)
 
 
 MODEL = Damped

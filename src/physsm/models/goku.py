@@ -1,8 +1,7 @@
-"""GOKU (Linial, Ravid, Eytan and Shalit, 2021): a start and parameters inferred of each window.
+"""GOKU (Linial, Ravid, Eytan and Shalit, 2021): start and unknowns inferred from each window.
 
-A recurrent network that reads backwards says where the physical states start, one that reads both
-ways which values the unknowns have along this path; the equations, and a network that adds to them
-(`residual`), do the rest.
+A backward recurrent network infers the initial states, and a bidirectional one the unknowns of the
+window. The trajectory solves the equations, plus a learned term (`residual`).
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from physsm.physics.system import System
 class Config(PhysicsConfig):
     """Settings beside those of all models around physics.
 
-    - `parameter_encoder`: what reads a window both ways, for the unknowns.
-    - `residual`: whether a network adds to the equations, as in the paper's comparison. Without,
-      the unknowns alone must explain the data, and mean more.
+    - `parameter_encoder`: the bidirectional network that infers the unknowns of a window.
+    - `residual`: whether a network is added to the equations, as in the paper's comparison. Without
+      it the unknowns alone must explain the measurements, and are easier to interpret.
     """
 
     parameter_encoder: Recurrent = Recurrent(cell="lstm", width=16)
@@ -42,38 +41,38 @@ class Inferred(NamedTuple):
     """The latent start, and latents of the unknowns."""
 
     start: Gaussian
-    terms: Gaussian
+    unknowns: Gaussian
 
 
 class GokuNetwork(PhysicsTrajectory):
-    """A path under the equations with the unknowns of its window."""
+    """A trajectory of the equations with the unknowns of its window."""
 
     parameter_encoder: ParameterEncoder
-    to_terms: MLP
+    to_unknowns: MLP
     residual: MLP | None
 
     def infer(self, rows: Observations) -> Inferred:
-        """Start and unknowns of each window."""
+        """Latents of start and unknowns of each window."""
         return Inferred(self.start_posterior(rows), self.parameter_encoder(rows))
 
     def trajectory(
         self, start: Any, times: Float[Array, " times"], timeline: Timeline
     ) -> Trajectory:
-        """Along the equations, and what is added to them."""
+        """The solution of the equations, with the learned term."""
         drift = self.physics.drift(self.unknowns(start), timeline)
-        added, pace = self.residual, jnp.asarray(self.scales.pace, self.dtype)
-        if added is not None:
+        residual, pace = self.residual, jnp.asarray(self.scales.pace, self.dtype)
+        if residual is not None:
             known = drift
-            drift = lambda t, z: known(t, z) + pace * added(z)  # noqa: E731
-        return self.follow(self.state(start.start), drift, times, timeline)
+            drift = lambda t, z: known(t, z) + pace * residual(z)  # noqa: E731
+        return self.solve(self.state(start.start), drift, times, timeline)
 
     def unknowns(self, start: Any) -> Float[Array, " unknowns"]:
-        """Those of the window, from their latents."""
-        return self.unknowns_of(self.to_terms(start.terms))
+        """The unknowns of the window, from their latents."""
+        return self.unknowns_of(self.to_unknowns(start.unknowns))
 
 
 def build(system: System, scales: TrajectoryScales, config: Config, seed: int) -> GokuNetwork:
-    """A network before its training."""
+    """The network before training."""
     rng, states = np.random.default_rng(seed), len(system.states)
     parts = cast(dict[str, Any], physics_parts(system, scales, config, states, rng))
     shape, latent = config.start_perceptron, config.latent
@@ -82,7 +81,9 @@ def build(system: System, scales: TrajectoryScales, config: Config, seed: int) -
         parameter_encoder=ParameterEncoder(
             scales, config.encoder_perceptron, config.parameter_encoder, latent, rng
         ),
-        to_terms=MLP(latent, shape.width, shape.layers, len(system.unknowns), rng, last_gain=0.1),
+        to_unknowns=MLP(
+            latent, shape.width, shape.layers, len(system.unknowns), rng, last_gain=0.1
+        ),
         residual=residual_drift(states, config, states, rng) if config.residual else None,
     )
 
@@ -98,7 +99,7 @@ class FittedGoku(FittedTrajectory):
 
 @final
 class Goku(PhysicsForecaster):
-    """GOKU around any system."""
+    """GOKU with the equations of a system."""
 
     Fitted = FittedGoku
 

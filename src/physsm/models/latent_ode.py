@@ -1,7 +1,7 @@
 """Latent ODE with a recurrent encoder (Chen, Rubanova, Bettencourt and Duvenaud, 2018).
 
-A recurrent network reads the window backwards in time and says where a latent path starts; a
-learned differential equation carries it through the window and beyond it.
+A recurrent network reads the window backwards in time and infers the start of a latent trajectory.
+A learned differential equation continues it through the window and beyond.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from physsm.physics.system import System
 def build(
     system: System | None, scales: TrajectoryScales, config: ODEConfig, seed: int
 ) -> LatentODENetwork:
-    """A network before its training."""
+    """The network before training."""
     rng = np.random.default_rng(seed)
     shape, drift = config.encoder_perceptron, config.drift
     return LatentODENetwork(

@@ -1,21 +1,20 @@
-"""The physics with constant unknowns, fitted to the last rows of each history by least squares.
+"""Physics with constant unknowns, fitted to the last time steps of each history by least squares.
 
-For every forecast, the unknowns of the equations are taken as constants. They and the state some
-rows back are chosen so that the solution comes closest to the measurements since then, and the
-solution is continued:
+For every forecast, the unknowns of the equations are constants. They and an initial state some
+time steps back are fitted to the measurements since then, and the solution is continued:
 
-    minimise  sum over rows, channels of ((z(t) - x)/scale)^2 + prior * sum of y^2
+    minimise  sum over times, channels of ((z(t) - x)/scale)^2 + prior * sum of y^2
 
 where y are the deviations of the unknowns from those of the whole training part, each relative to
-its size there (of one with a bound about the logarithm of the ratio). Controls hold from their row
-until the next.
+its size there (of an unknown with a bound about the logarithm of the ratio). A control is constant
+from its time step until the next.
 """
 
 from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, final
+from typing import Annotated, Any, ClassVar, TypeVar, final
 
 import jax
 import numpy as np
@@ -24,7 +23,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._values import Panel, Unknowns
 from physsm.models._base import AbstractFitted
-from physsm.models._baseline.first_guess import Learned, as_raw, changes, first_guess, learn_states
 from physsm.models._baseline.forecaster import (
     AbstractBaseline,
     PhysicsBaseline,
@@ -33,39 +31,49 @@ from physsm.models._baseline.forecaster import (
     training_parts,
     with_intervals,
 )
-from physsm.models._baseline.origins import Origins, rolling, steps_ahead
-from physsm.models._baseline.state_columns import Columns, find_columns, rows_before, states_at
+from physsm.models._baseline.origins import Origins, origins_at, rolling_origins
+from physsm.models._baseline.state_columns import (
+    Columns,
+    TrainingStatistics,
+    find_columns,
+    last_steps,
+    states_at,
+    training_statistics,
+)
 from physsm.models._baseline.trajectory_fit import (
     BLOCK,
-    Measured,
-    Range,
-    Shot,
-    Units,
+    FitScales,
+    Measurements,
+    StateRange,
+    TrajectoryFit,
     fit_block,
     fit_together,
+    initial_unknowns,
     solve_block,
+    typical_changes,
+    unconstrained,
 )
 from physsm.models._files import Stored
 from physsm.models._steps import Steps, cut_gaps
 from physsm.physics.bounds import limits
 from physsm.physics.system import System
 
-_CHOICE_ORIGINS = 100  # forecasts that decide how many rows are used
+_CHOICE_ORIGINS = 100  # forecasts by which the settings are chosen
 _MOST_STEPS = 20_000
 _TOGETHER = 12  # parts of the training series that are fitted with one set of unknowns
-_RIDGE = 1e-6  # for unknowns of the training part that cannot be told apart
-_SMALLEST = 0.01  # change of an unknown that counts, relative to one that moves a scale in a gap
-_ROOM = 10.0  # widths of the training range that a solution may leave it by while it is fitted
+_RIDGE = 1e-6  # for unknowns that the training part cannot distinguish
+_SMALLEST = 0.01  # least change of an unknown, in its natural size
+_MARGIN = 10.0  # of the range of states during a fit, in widths of the training range
 
 
 class Config(BaseModel):
-    """- `rows`: how many of the last rows the solution may be fitted to. The pair of rows and prior
-      with the least squared error of forecasts in validation is taken.
-    - `priors`: what may be the weight of the unknowns of the training part. 0 leaves each history
-      to itself; then a few that do not determine their unknowns run away.
+    """- `rows`: candidates for the number of last time steps that the solution is fitted to. The
+      pair of rows and prior with the least squared error of forecasts in validation is chosen.
+    - `priors`: candidates for the weight of the unknowns of the training part. With 0 each history
+      is fitted by itself; then a few that do not determine their unknowns diverge.
     - `substeps`: steps of the solver in a median gap.
-    - `horizon`: rows ahead that count in validation and behind the intervals; by default a quarter
-      of the median series (with fewer than five series a twelfth), at most 100.
+    - `horizon`: time steps of the forecasts in validation and for the intervals. By default a
+      quarter of the median series (a twelfth with fewer than five series), at most 100.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -80,12 +88,12 @@ class Config(BaseModel):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedLeastSquares(AbstractBaseline):
-    """Fitted to the last `rows` rows of a history, or to all if it has fewer.
+    """Least squares over the last `rows` time steps of a history, or over all if it has fewer.
 
-    `width` is the number of rows that the program has room for: candidates that differ in `rows`
-    share one. Forecasts stay inside the range of the training part, extended to the last value of
-    the history where that lies outside, and widened by its own width on both sides. `held` of
-    `tried` forecasts in validation had to be held there.
+    `width` is the number of time steps in the compiled program: candidates that differ in `rows`
+    share one. Forecasts are clipped to the range of the training part, extended to the last value
+    of the history where that lies outside, and widened by its own width on both sides. `clipped` of
+    `validated` forecasts in validation left that range.
     """
 
     name: ClassVar[str] = "least_squares"
@@ -95,9 +103,9 @@ class FittedLeastSquares(AbstractBaseline):
     width: int
     prior: float
     substeps: int
-    learned: Learned
-    held: int
-    tried: int
+    statistics: TrainingStatistics
+    clipped: int
+    validated: int
 
     def _mean(self, panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
         return self._continue(panel, origins)[0]
@@ -105,101 +113,110 @@ class FittedLeastSquares(AbstractBaseline):
     def _continue(
         self, panel: Panel, origins: Origins
     ) -> tuple[Float[np.ndarray, "origins steps channels"], Bool[np.ndarray, " origins"]]:
-        """Forecasts, and which of them had to be held in the range."""
-        shot = self._fit(panel, origins)
-        now = panel.times[origins.series, origins.row][:, None]
-        u = panel.controls[origins.series, origins.row][:, None]
+        """Forecasts, and which of them were clipped."""
+        fit = self._fit(panel, origins)
+        now = panel.times[origins.series, origins.step][:, None]
+        u = panel.controls[origins.series, origins.step][:, None]
         u = np.concatenate([u, origins.controls], 1)[..., list(self.columns.control)]
         times = np.concatenate([now, origins.times], 1)
         steps = _steps(times, self.interface.median_gap / self.substeps)
-        controls, within = steps.held(u), self._range(panel, origins)
+        controls, within = steps.zero_order_hold(u), self._range(panel, origins)
         nodes = np.empty((len(now), steps.lengths.shape[1] + 1, len(self.system.states)))
-        held = np.zeros(nodes.shape[:2], bool)
-        start = np.clip(shot.end, within.low, within.high)
+        clipped = np.zeros(nodes.shape[:2], bool)
+        start = np.clip(fit.end, within.low, within.high)
         with jax.enable_x64(True):
             for part in _blocks(len(now)):
-                found = solve_block(
+                solved = solve_block(
                     self.system,
-                    shot.theta[part],
+                    fit.theta[part],
                     start[part],
                     steps.lengths[part],
                     controls[part],
-                    Range(*_of(within, part)),
+                    _select(within, part),
                 )
-                nodes[part], held[part] = map(np.asarray, found)
+                nodes[part], clipped[part] = map(np.asarray, solved)
         states = np.take_along_axis(nodes, steps.reached[:, 1:, None], axis=1)
         mean = np.empty((*origins.times.shape, len(panel.channels)))
         for i, channel in enumerate(self.columns.channel):
             if channel >= 0:
                 mean[..., channel] = states[..., i]
-        return mean, np.take_along_axis(held, steps.reached[:, -1:], axis=1)[:, 0]
+        return mean, np.take_along_axis(clipped, steps.reached[:, -1:], axis=1)[:, 0]
 
-    def _fit(self, panel: Panel, origins: Origins) -> Shot:
+    def _fit(self, panel: Panel, origins: Origins) -> TrajectoryFit:
         """Unknowns and end states of all origins."""
         measured = _measured(panel, origins, self)
         n, k = len(self.system.states), len(self.system.unknowns)
-        number = len(origins.row)
-        found = Shot(np.empty((number, k)), np.empty((number, k)), np.empty((number, n)))
-        units, within = _units(self.learned, self.prior), _room(self.learned)
+        number = len(origins.step)
+        fit = TrajectoryFit(np.empty((number, k)), np.empty((number, k)), np.empty((number, n)))
+        scales, within = _fit_scales(self.statistics, self.prior), _fit_range(self.statistics)
         with jax.enable_x64(True):
             for part in _blocks(number):
-                block = fit_block(self.system, Measured(*_of(measured, part)), units, within)
-                for whole, piece in zip(found, block, strict=True):
+                block = fit_block(self.system, _select(measured, part), scales, within)
+                for whole, piece in zip(fit, block, strict=True):
                     whole[part] = np.asarray(piece)
-        return found
+        return fit
 
-    def _range(self, panel: Panel, origins: Origins) -> Range:
-        """What the states of each forecast are held in."""
-        learned = self.learned
-        times = panel.times[origins.series[:, None], rows_before(origins, 3)]
-        now = states_at(panel, origins, times, self.columns, learned.mean)[:, -1]
-        margin = learned.high - learned.low
+    def _range(self, panel: Panel, origins: Origins) -> StateRange:
+        """The range that states of each forecast are clipped to."""
+        statistics = self.statistics
+        times = panel.times[origins.series[:, None], last_steps(origins, 3)]
+        now = states_at(panel, origins, times, self.columns, statistics.mean)[:, -1]
+        margin = statistics.high - statistics.low
         least, most = limits(self.system.state_bounds)
-        low = np.maximum(np.minimum(learned.low, now) - margin, least)
-        return Range(low, np.minimum(np.maximum(learned.high, now) + margin, most))
+        low = np.maximum(np.minimum(statistics.low, now) - margin, least)
+        return StateRange(low, np.minimum(np.maximum(statistics.high, now) + margin, most))
 
     def unknowns(self, history: Any) -> Unknowns:
-        """The fitted constants at each row, from the last rows up to it; NaN in the first rows,
-        which have fewer behind them than the fit uses, unless the whole series has fewer.
+        """The fitted constants at each time step, from the last steps up to it.
 
-        `std` follows from the misfit and the slopes of the solution; NaN where there are no more
-        measurements than states and unknowns.
+        They are NaN at the first steps, which have fewer steps before them than the fit uses,
+        unless the whole series has fewer. `std` are standard errors from the residuals and the
+        Jacobian of the solution; NaN where there are no more measurements than variables.
         """
         panel = self.check(history)
         valid = np.arange(panel.times.shape[1]) < panel.lengths[:, None]
-        series, row = np.nonzero(valid)
-        shot = self._fit(panel, steps_ahead(panel, series, row, 0))
+        series, step = np.nonzero(valid)
+        fit = self._fit(panel, origins_at(panel, series, step, 0))
         mean, std = np.full((2, *valid.shape, len(self.system.unknowns)), np.nan)
-        mean[valid], std[valid] = shot.theta, shot.std
+        mean[valid], std[valid] = fit.theta, fit.std
         enough = np.minimum(self.rows, panel.lengths)[:, None] - 1
         is_early = np.arange(panel.times.shape[1]) < enough
         mean[is_early], std[is_early] = np.nan, np.nan
         names = tuple(unknown.name for unknown in self.system.unknowns)
-        return Unknowns(names, panel.ids, panel.times, panel.lengths, mean, std)
+        return Unknowns(
+            names=names,
+            ids=panel.ids,
+            times=panel.times,
+            lengths=panel.lengths,
+            mean=mean,
+            std=std,
+        )
 
     def describe(self) -> dict[str, Any]:
-        """The physics, what was chosen, and how many forecasts of the validation ran away."""
+        """The physics, the chosen settings, and how many validation forecasts were clipped."""
         return {
             "physics": self.system.text,
             "rows": self.rows,
             "prior": self.prior,
             "substeps": self.substeps,
-            "held": self.held,
-            "tried": self.tried,
+            "held": self.clipped,
+            "tried": self.validated,
         }
 
     def _own_arrays(self) -> dict[str, np.ndarray]:
-        return {f"state_{name}": array for name, array in self.learned._asdict().items()}
+        return {f"state_{name}": array for name, array in self.statistics._asdict().items()}
 
     @classmethod
     def _own_fields(cls, stored: Stored) -> dict[str, Any]:
-        said = stored.description
-        system = System.parse(said["physics"])
-        lists = {"rows": [said["rows"]], "priors": [said["prior"]]}
-        config = Config.model_validate({**lists, "substeps": said["substeps"]})
-        lengths = [(len(system.states),)] * 4 + [(len(system.unknowns),)] * 2
-        names = [f"state_{name}" for name in Learned._fields]
-        arrays = [stored.array(name, shape) for name, shape in zip(names, lengths, strict=True)]
+        description = stored.description
+        system = System.parse(description["physics"])
+        lists = {"rows": [description["rows"]], "priors": [description["prior"]]}
+        config = Config.model_validate({**lists, "substeps": description["substeps"]})
+        shapes = [(len(system.states),)] * 4 + [(len(system.unknowns),)] * 2
+        arrays = {
+            name: stored.array(f"state_{name}", shape)
+            for name, shape in zip(TrainingStatistics._fields, shapes, strict=True)
+        }
         return {
             "system": system,
             "columns": find_columns(system, stored.interface.channels, stored.interface.controls),
@@ -207,95 +224,105 @@ class FittedLeastSquares(AbstractBaseline):
             "width": config.rows[0],
             "prior": config.priors[0],
             "substeps": config.substeps,
-            "learned": Learned(*arrays),
-            "held": int(said["held"]),
-            "tried": int(said["tried"]),
+            "statistics": TrainingStatistics(**arrays),
+            "clipped": int(description["held"]),
+            "validated": int(description["tried"]),
         }
 
 
-def _steps(times: np.ndarray, longest: float, usual: int = 1) -> Steps:
-    """Steps of the solver, as many as a power of two of at least `usual`: few programs are compiled
-    then. A time that needs more than the most steps lies so far ahead by mistake.
+def _steps(times: np.ndarray, longest: float, least: int = 1) -> Steps:
+    """Steps of the solver, padded to a power of two of at least `least`, so that few programs are
+    compiled. A time that needs more than `_MOST_STEPS` is far ahead by mistake.
     """
     return cut_gaps(
-        times, longest, _MOST_STEPS, lambda steps: 1 << (max(steps, usual) - 1).bit_length()
+        times, longest, _MOST_STEPS, lambda steps: 1 << (max(steps, least) - 1).bit_length()
     )
 
 
 def _blocks(number: int) -> list[np.ndarray]:
-    """Places in blocks of one size; the last is filled up with its last place."""
+    """Indices in blocks of one size; the last block repeats the last index."""
     starts = range(0, number, BLOCK)
     return [np.minimum(np.arange(first, first + BLOCK), number - 1) for first in starts]
 
 
-def _of(whole: tuple[Any, ...], part: np.ndarray) -> tuple[Any, ...]:
-    return tuple(array[part] for array in whole)
+Record = TypeVar("Record", Measurements, StateRange)
 
 
-def _units(learned: Learned, prior: float) -> Units:
-    return Units(learned.scale, learned.raw, learned.change, np.array(prior))
+def _select(record: Record, chosen: np.ndarray) -> Record:
+    """The arrays of the chosen origins."""
+    return jax.tree.map(lambda array: array[chosen], record)
 
 
-def _room(learned: Learned) -> Range:
-    """While it is fitted a solution may leave the range, but not lose all digits."""
-    margin = _ROOM * np.maximum(learned.high - learned.low, learned.scale)
-    return Range(learned.low - margin, learned.high + margin)
+def _fit_scales(statistics: TrainingStatistics, prior: float) -> FitScales:
+    return FitScales(
+        scale=statistics.scale,
+        raw=statistics.raw,
+        change=statistics.change,
+        prior=np.array(prior),
+    )
 
 
-def _measured(panel: Panel, origins: Origins, fitted: FittedLeastSquares) -> Measured:
-    """The last rows of each history, with steps between them."""
+def _fit_range(statistics: TrainingStatistics) -> StateRange:
+    """The range of states during a fit: wide, but a solution must not lose all digits."""
+    margin = _MARGIN * np.maximum(statistics.high - statistics.low, statistics.scale)
+    return StateRange(statistics.low - margin, statistics.high + margin)
+
+
+def _measured(panel: Panel, origins: Origins, fitted: FittedLeastSquares) -> Measurements:
+    """Measurements at the last time steps of each history, with solver steps between them."""
     columns, width = fitted.columns, fitted.width
     back = np.arange(width)[::-1]
-    used = back <= np.minimum(origins.row, fitted.rows - 1)[:, None]
-    row = np.maximum(origins.row[:, None] - np.minimum(back, fitted.rows - 1), 0)
+    used = back <= np.minimum(origins.step, fitted.rows - 1)[:, None]
+    step = np.maximum(origins.step[:, None] - np.minimum(back, fitted.rows - 1), 0)
     series = origins.series[:, None]
-    times = panel.times[series, row]
-    states = np.full((*row.shape, len(columns.channel)), np.nan)
+    times = panel.times[series, step]
+    states = np.full((*step.shape, len(columns.channel)), np.nan)
     for i, channel in enumerate(columns.channel):
         if channel >= 0:
-            states[..., i] = panel.values[series, row, channel]
+            states[..., i] = panel.values[series, step, channel]
     seen = ~np.isnan(states) & used[..., None]
-    controls = panel.controls[series, row][..., list(columns.control)]
+    controls = panel.controls[series, step][..., list(columns.control)]
     longest = fitted.interface.median_gap / fitted.substeps
     steps = _steps(times, longest, 2 * (width - 1) * fitted.substeps)
-    return Measured(
+    return Measurements(
         states=np.where(seen, states, 0),
         seen=seen.astype(float),
         length=steps.lengths,
-        control=steps.held(controls),
+        control=steps.zero_order_hold(controls),
         at=steps.reached,
-        guess=states_at(panel, origins, times, columns, fitted.learned.mean)[:, 0],
+        guess=states_at(panel, origins, times, columns, fitted.statistics.mean)[:, 0],
     )
 
 
 def _with_unknowns(
     fitted: FittedLeastSquares, train: Panel, states: np.ndarray
 ) -> FittedLeastSquares:
-    """With the unknowns that suit the whole training part best."""
-    system, learned = fitted.system, fitted.learned
-    theta, size = first_guess(system, train, fitted.columns, learned, states)
-    raw = as_raw(system, theta, _SMALLEST * size)
-    learned = learned._replace(raw=raw, change=changes(system, raw, _SMALLEST * size))
-    origins, _ = rolling(train, 1, _TOGETHER)
-    if not len(origins.row):
-        return replace(fitted, learned=learned)
+    """The model with the unknowns that fit the whole training part best."""
+    system, statistics = fitted.system, fitted.statistics
+    theta, size = initial_unknowns(system, train, fitted.columns, statistics, states)
+    raw = unconstrained(system, theta, _SMALLEST * size)
+    change = typical_changes(system, raw, _SMALLEST * size)
+    statistics = statistics._replace(raw=raw, change=change)
+    origins, _ = rolling_origins(train, 1, _TOGETHER)
+    number = len(origins.step)
+    if not number:
+        return replace(fitted, statistics=statistics)
     measured = _measured(train, origins, fitted)
-    place = np.minimum(np.arange(_TOGETHER), len(origins.row) - 1)
-    # A part that fills up the block counts for nothing.
-    counts = (np.arange(_TOGETHER) < len(origins.row)).astype(float)[:, None, None]
-    measured = Measured(*_of(measured, place))
-    measured = measured._replace(seen=measured.seen * counts)
-    units = _units(learned, _RIDGE)
+    measured = _select(measured, np.minimum(np.arange(_TOGETHER), number - 1))
+    # A part that only fills the block has no weight.
+    weight = (np.arange(_TOGETHER) < number).astype(float)[:, None, None]
+    measured = measured._replace(seen=measured.seen * weight)
+    scales = _fit_scales(statistics, _RIDGE)
     with jax.enable_x64(True):
-        shared = np.asarray(fit_together(system, measured, units, _room(learned)))
-    raw = learned.raw + learned.change * shared
-    change = changes(system, raw, _SMALLEST * size)
-    return replace(fitted, learned=learned._replace(raw=raw, change=change))
+        shared = np.asarray(fit_together(system, measured, scales, _fit_range(statistics)))
+    raw = statistics.raw + statistics.change * shared
+    change = typical_changes(system, raw, _SMALLEST * size)
+    return replace(fitted, statistics=statistics._replace(raw=raw, change=change))
 
 
 @final
 class LeastSquares(PhysicsBaseline):
-    """The equations with constants of the last time steps."""
+    """The equations of a system with constants fitted to the last time steps."""
 
     name: ClassVar[str] = "least_squares"
     without_system: ClassVar[str] = (
@@ -307,46 +334,50 @@ class LeastSquares(PhysicsBaseline):
 
     @classmethod
     def test_settings(cls) -> dict[str, Any]:
-        """Few rows and long steps, for tests of the interface."""
+        """Few time steps and long solver steps, for tests of the interface."""
         return {"rows": [6], "priors": [1e-3], "substeps": 1, "horizon": 4}
 
     def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> FittedLeastSquares:
-        """Fit the training part as a whole, choose the number of rows, and measure the errors."""
-        system, config = self.system, self.config
-        assert system is not None
-        parts = training_parts(train, validation, system, config.horizon, seed)
-        panel = parts.train
-        columns = find_columns(system, panel.channels, panel.control_names)
-        fields = common_fields(panel)
-        usual = fields["usual"]
-        learned, states = learn_states(system, panel, columns, usual.mean, usual.scale)
-        fitted = FittedLeastSquares(
-            **fields,
-            system=system,
-            columns=columns,
-            rows=max(config.rows),
-            width=max(config.rows),
-            prior=0.0,
-            substeps=config.substeps,
-            learned=learned,
-            held=0,
-            tried=0,
-        )
-        fitted = _with_unknowns(fitted, panel, states)
-        held_out = fitted.check(parts.validation)
-        pairs = itertools.product(config.rows, config.priors)
+        """Fit the training part as a whole, choose rows and prior, and fit the intervals."""
+        parts = training_parts(train, validation, self.system, self.config.horizon, seed)
+        fitted = self._without_choices(parts.train)
+        validation = fitted.check(parts.validation)
+        pairs = itertools.product(self.config.rows, self.config.priors)
         candidates = [replace(fitted, rows=rows, prior=prior) for rows, prior in pairs]
 
         def error(candidate: FittedLeastSquares) -> float:
-            errors = squared_errors(candidate, held_out, parts.horizon, _CHOICE_ORIGINS)
+            errors = squared_errors(candidate, validation, parts.horizon, _CHOICE_ORIGINS)
             return float(errors.mean())
 
         fitted = min(candidates, key=error) if len(candidates) > 1 else candidates[0]
         fitted = replace(fitted, width=fitted.rows)
-        origins, _ = rolling(held_out, parts.horizon, _CHOICE_ORIGINS)
-        _, held = fitted._continue(held_out, origins)
-        fitted = replace(fitted, held=int(held.sum()), tried=len(held))
-        return with_intervals(fitted, panel, held_out, parts.horizon)
+        origins, _ = rolling_origins(validation, parts.horizon, _CHOICE_ORIGINS)
+        _, clipped = fitted._continue(validation, origins)
+        fitted = replace(fitted, clipped=int(clipped.sum()), validated=len(clipped))
+        return with_intervals(fitted, parts.train, validation, parts.horizon)
+
+    def _without_choices(self, train: Panel) -> FittedLeastSquares:
+        """The model fitted to the training part, with the most time steps and no prior."""
+        assert self.system is not None
+        columns = find_columns(self.system, train.channels, train.control_names)
+        fields = common_fields(train)
+        scales = fields["channel_scales"]
+        statistics, states = training_statistics(
+            self.system, train, columns, scales.mean, scales.scale
+        )
+        fitted = FittedLeastSquares(
+            **fields,
+            system=self.system,
+            columns=columns,
+            rows=max(self.config.rows),
+            width=max(self.config.rows),
+            prior=0.0,
+            substeps=self.config.substeps,
+            statistics=statistics,
+            clipped=0,
+            validated=0,
+        )
+        return _with_unknowns(fitted, train, states)
 
 
 MODEL = LeastSquares

@@ -1,4 +1,4 @@
-"""A straight line through the last measurements of each channel."""
+"""Least-squares line through the last measurements of each channel."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from physsm.models._baseline.forecaster import (
     training_parts,
     with_intervals,
 )
-from physsm.models._baseline.last_line import continued
+from physsm.models._baseline.last_line import extrapolate
 from physsm.models._baseline.origins import Origins
 from physsm.models._files import Stored
 
-_CHOICE_ORIGINS = 400  # forecasts that decide how many points are used
+_CHOICE_ORIGINS = 400  # forecasts by which the number of points is chosen
 
 
 class Config(BaseModel):
-    """- `points`: how many of the last measurements the line may go through; for each channel the
-      number with the least squared error in validation is taken.
-    - `horizon`: rows ahead that count in validation and behind the intervals; by default a quarter
-      of the median series (with fewer than five series a twelfth), at most 100.
+    """- `points`: candidates for the number of last measurements that the line is fitted to. For
+      each channel the number with the least squared error in validation is chosen.
+    - `horizon`: time steps of the forecasts in validation and for the intervals. By default a
+      quarter of the median series (a twelfth with fewer than five series), at most 100.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -44,16 +44,18 @@ class Config(BaseModel):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedLine(AbstractBaseline):
-    """`points[c]` is the number of measurements behind the line of channel c."""
+    """Lines of channels: that of channel c is fitted to the last `points[c]` measurements."""
 
     name: ClassVar[str] = "line"
     points: tuple[int, ...]
 
     def _mean(self, panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
-        return continued(panel, origins, self.points, self.usual.mean, lambda _, ahead: ahead)
+        return extrapolate(
+            panel, origins, self.points, self.channel_scales.mean, lambda _, lead: lead
+        )
 
     def describe(self) -> dict[str, Any]:
-        """The chosen numbers of points."""
+        """The chosen number of points of each channel."""
         return {"points": list(self.points)}
 
     @classmethod
@@ -66,9 +68,7 @@ class FittedLine(AbstractBaseline):
 
 @final
 class Line(BaselineForecaster):
-    """A line through the last measurements; a channel that was never measured has its training
-    mean.
-    """
+    """Line through the last measurements; the training mean for a channel without measurements."""
 
     name: ClassVar[str] = "line"
     controls: ClassVar[bool] = False
@@ -76,18 +76,18 @@ class Line(BaselineForecaster):
     Fitted: ClassVar[type[AbstractFitted]] = FittedLine
 
     def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> FittedLine:
-        """Choose the numbers of points, and measure the errors for the intervals."""
+        """Choose the numbers of points, and fit the intervals."""
         parts = training_parts(train, validation, self.system, self.config.horizon, seed)
         channels = len(parts.train.channels)
         fitted = FittedLine(
             **common_fields(parts.train), points=(self.config.points[0],) * channels
         )
-        held_out = fitted.check(parts.validation)
+        validation = fitted.check(parts.validation)
         candidates = [replace(fitted, points=(n,) * channels) for n in self.config.points]
-        errors = [squared_errors(c, held_out, parts.horizon, _CHOICE_ORIGINS) for c in candidates]
+        errors = [squared_errors(c, validation, parts.horizon, _CHOICE_ORIGINS) for c in candidates]
         best = np.argmin(errors, axis=0)
         fitted = replace(fitted, points=tuple(self.config.points[k] for k in best))
-        return with_intervals(fitted, parts.train, held_out, parts.horizon)
+        return with_intervals(fitted, parts.train, validation, parts.horizon)
 
 
 MODEL = Line

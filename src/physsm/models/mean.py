@@ -1,4 +1,4 @@
-"""The training mean of each channel, for all of the future: what any forecast must beat."""
+"""Training mean of each channel at all future times: the least that a forecast must beat."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from physsm.models._baseline.origins import Origins
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedMean(AbstractBaseline):
-    """The means are part of what every classical model stores."""
+    """Means of the channels, which every baseline stores."""
 
     name: ClassVar[str] = "mean"
 
     def _mean(self, panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
-        return np.tile(self.usual.mean, (*origins.times.shape, 1))
+        return np.tile(self.channel_scales.mean, (*origins.times.shape, 1))
 
 
 @final
 class Mean(BaselineForecaster):
-    """The training mean; the history does not matter."""
+    """The training mean, whatever the history."""
 
     name: ClassVar[str] = "mean"
     controls: ClassVar[bool] = False
-    looks_back: ClassVar[bool] = False
+    uses_history: ClassVar[bool] = False
     Config: ClassVar[type[BaseModel]] = HorizonConfig
     Fitted: ClassVar[type[AbstractFitted]] = FittedMean
 

@@ -1,12 +1,14 @@
-"""ODE²VAE (Yildiz, Heinonen and Lähdesmäki, 2019): a second-order latent path with its density.
+"""ODE²VAE (Yildiz, Heinonen and Lähdesmäki, 2019): a second-order latent trajectory with density.
 
-Positions s and velocities v start from what is inferred of the window, read backwards; s' = v and
-v' = f(s, v), where f is a network with uncertain weights, drawn once for each path. Along with the
-path goes the density of being there: d log q/dt = -tr(df/dv). Positions alone are decoded.
+An encoder that reads the window backwards infers the initial positions s and velocities v. The
+trajectory solves s' = v and v' = f(s, v), where f is a network with uncertain weights, drawn once
+for each trajectory. Its log density is integrated too: d log q/dt = -tr(df/dv). Channels are
+decoded from positions alone.
 
-The objective holds, as means over rows, log q(z) - log N(z; 0, I), and log q(z) - log q_enc(z), the
-distance from what the encoder says of each row by itself; and the divergence of the weights. The
-density at the start has the factor 1/std of the draw, which a sum over rows would miss otherwise.
+The divergence has three terms: log q(z) - log N(z; 0, I) and log q(z) - log q_enc(z), both means
+over time steps, and the divergence of the weights. q_enc is the distribution that the encoder
+infers at each time step by itself. The initial log density is that of the draw, with its
+normalising factor 1/std.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from pydantic import Field
 
 from physsm.models._encode_decode.config import ODEConfig
 from physsm.models._encode_decode.decoder import TrajectoryDecoder
-from physsm.models._encode_decode.encoder import CERTAIN, ReversedEncoder
+from physsm.models._encode_decode.encoder import INITIAL_RAW_STD, ReversedEncoder
 from physsm.models._encode_decode.fitted import FittedTrajectory
 from physsm.models._encode_decode.forecaster import TrajectoryForecaster
 from physsm.models._encode_decode.network import AbstractEncodeDecode
@@ -37,14 +39,14 @@ from physsm.nn.mlp import MLP, Dense
 from physsm.nn.ode import solve_ode
 from physsm.physics.system import System
 
-_LOG_STD = -3.0  # of the weights before training
+_INITIAL_LOG_STD = -3.0  # of the weights before training
 
 
 class Config(ODEConfig):
     """Settings beside those of a latent ODE.
 
     - `latent`: the number of positions; there are as many velocities.
-    - `instant`: weight, beside `beta`, of the distance from what the encoder says of each row.
+    - `instant`: weight, beside `beta`, of the divergence from the encoder at each time step.
     """
 
     drift: Perceptron = Perceptron(width=50, layers=2)
@@ -52,14 +54,14 @@ class Config(ODEConfig):
 
 
 class Inferred(NamedTuple):
-    """Positions and velocities at each row; of the series' first row, the start of its path."""
+    """Positions and velocities at each time step; `start` are those of the first step."""
 
     start: Gaussian
-    rows: Gaussian
+    steps: Gaussian
 
 
 class Start(NamedTuple):
-    """A draw: the state, the log density of having drawn it, and the weights of the drift."""
+    """A draw: the initial state, its log density, and the weights of the drift."""
 
     z: Float[Array, "*batch twice"]
     log_density: Float[Array, "*batch"]
@@ -67,13 +69,13 @@ class Start(NamedTuple):
 
 
 def log_density(z: Float[Array, "*shape d"], of: Gaussian) -> Float[Array, "*shape"]:
-    """Of independent Gaussians, the normalising factor included."""
+    """Log density of independent Gaussians, with the normalising factor."""
     terms = ((z - of.mean) / of.std) ** 2 / 2 + jnp.log(of.std) + np.log(2 * np.pi) / 2
     return -terms.sum(-1)
 
 
 class SecondOrderNetwork(AbstractEncodeDecode):
-    """A second-order path."""
+    """A second-order trajectory."""
 
     encoder: ReversedEncoder
     head: Dense
@@ -86,14 +88,14 @@ class SecondOrderNetwork(AbstractEncodeDecode):
         return self.config.latent
 
     def infer(self, rows: Observations) -> Inferred:
-        """By one head, at each row: of that row and all after it."""
+        """Distributions at each time step, from that step and all after it."""
         mean, raw = jnp.split(self.head(self.encoder(rows)), 2, axis=-1)
-        at_rows = gaussian(mean, raw + CERTAIN)
-        start = jax.tree.map(lambda leaf: leaf[0], at_rows)
-        return Inferred(start, jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), at_rows))
+        at_steps = gaussian(mean, raw + INITIAL_RAW_STD)
+        start = jax.tree.map(lambda leaf: leaf[0], at_steps)
+        return Inferred(start, jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), at_steps))
 
     def weights(self, key: PRNGKeyArray | None) -> MLP:
-        """A draw of the drift; its mean if there is no key."""
+        """A draw of the drift's weights; their means if there is no key."""
         if key is None:
             return self.drift
         leaves, structure = jax.tree.flatten(self.drift)
@@ -106,7 +108,7 @@ class SecondOrderNetwork(AbstractEncodeDecode):
         return structure.unflatten(drawn)
 
     def draw(self, inferred: Inferred, key: PRNGKeyArray | None) -> Start:
-        """A start and weights."""
+        """A draw of start and weights; their means if there is no key."""
         if key is None:
             z, drift = inferred.start.mean, self.drift
         else:
@@ -117,7 +119,7 @@ class SecondOrderNetwork(AbstractEncodeDecode):
     def trajectory(
         self, start: Start, times: Float[Array, " times"], timeline: Timeline
     ) -> Trajectory:
-        """States and the log density of being there."""
+        """States and their log density."""
         q, pace = self.positions, jnp.asarray(self.scales.pace, self.dtype)
 
         def rate(_: Array, state: Array) -> Array:
@@ -130,37 +132,37 @@ class SecondOrderNetwork(AbstractEncodeDecode):
             return pace * jnp.concatenate([v, acceleration(v), -trace[None]])
 
         whole = jnp.concatenate([start.z, start.log_density[None]])
-        found = solve_ode(rate, whole, times, self.config.solver, self.scales.node)
-        states, density = found.states[:, : 2 * q], found.states[:, 2 * q]
-        return Trajectory(states, found.is_reached, density)
+        solution = solve_ode(rate, whole, times, self.config.solver, self.scales.node)
+        states, density = solution.states[:, : 2 * q], solution.states[:, 2 * q]
+        return Trajectory(states, solution.is_reached, density)
 
     def decode(
         self, z: Float[Array, "*steps d"], controls: Float[Array, "*steps controls"]
     ) -> Float[Array, "*steps channels"]:
-        """From positions alone."""
+        """Scaled channels from positions alone."""
         return self.decoder(z[..., : self.positions], controls)
 
     def divergence(self, window: Window, inferred: Any, trajectory: Trajectory) -> Float[Array, ""]:
-        """Of path and weights; per dimension, as for other models."""
+        """Divergence of trajectory and weights, per dimension, as for other models."""
         assert trajectory.log_density is not None
         dimensions = 2 * self.positions
         standard = Gaussian(jnp.zeros_like(trajectory.z), jnp.ones_like(trajectory.z))
-        shown = (window.weight.sum(-1) > 0).astype(trajectory.z.dtype)
-        prior = _mean(trajectory.log_density - log_density(trajectory.z, standard), shown)
+        is_measured = (window.weight.sum(-1) > 0).astype(trajectory.z.dtype)
+        prior = _mean(trajectory.log_density - log_density(trajectory.z, standard), is_measured)
         context = len(window.rows.gaps)
-        by_row = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), inferred.rows)
-        instant = trajectory.log_density[:context] - log_density(trajectory.z[:context], by_row)
-        apart = _mean(instant, is_step(window.rows))
-        return (prior + self.config.instant * apart) / dimensions + self.weight_divergence()
+        at_steps = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), inferred.steps)
+        instant = trajectory.log_density[:context] - log_density(trajectory.z[:context], at_steps)
+        encoder = _mean(instant, is_step(window.rows))
+        return (prior + self.config.instant * encoder) / dimensions + self.weight_divergence()
 
     def weight_divergence(self) -> Float[Array, ""]:
-        """Of the weights from N(0, 1), a mean over them: the paper's weight q / number, per q."""
+        """Mean divergence of the weights from N(0, 1): the paper's weight q / number, per q."""
         pairs = zip(jax.tree.leaves(self.drift), jax.tree.leaves(self.drift_log_std), strict=True)
-        terms = [
+        divergences = [
             kl(Gaussian(mean, jnp.exp(log_std)), Gaussian(mean * 0, mean * 0 + 1)).reshape(-1)
             for mean, log_std in pairs
         ]
-        return jnp.concatenate(terms).mean()
+        return jnp.concatenate(divergences).mean()
 
 
 def _mean(values: Array, weight: Array) -> Array:
@@ -170,7 +172,7 @@ def _mean(values: Array, weight: Array) -> Array:
 def build(
     system: System | None, scales: TrajectoryScales, config: Config, seed: int
 ) -> SecondOrderNetwork:
-    """A network before its training."""
+    """The network before training."""
     rng, q = np.random.default_rng(seed), config.latent
     shape = config.drift
     drift = MLP(2 * q, shape.width, shape.layers, q, rng, activation="tanh")
@@ -185,7 +187,7 @@ def build(
             jax.tree.leaves,
             drift,
             [
-                parameter(_LOG_STD + 0.1 * rng.standard_normal(leaf.shape))
+                parameter(_INITIAL_LOG_STD + 0.1 * rng.standard_normal(leaf.shape))
                 for leaf in jax.tree.leaves(drift)
             ],
         ),
@@ -203,7 +205,7 @@ class FittedODE2VAE(FittedTrajectory):
 
 @final
 class ODE2VAE(TrajectoryForecaster):
-    """A second-order latent path with uncertain dynamics."""
+    """A second-order latent trajectory with uncertain dynamics."""
 
     Fitted = FittedODE2VAE
 

@@ -1,8 +1,8 @@
 """Latent ODE with an ODE-RNN encoder (Rubanova, Chen and Duvenaud, 2019).
 
-As `latent_ode`, but the state of the recurrent network moves between rows too: over each gap it
-follows a differential equation of its own, by Euler's method, and a gated unit then takes the row
-in. A row without any measurement only lets the time pass.
+Like `latent_ode`, but the hidden state of the recurrent network also changes between time steps:
+over each gap it solves a learned differential equation by Euler's method. A recurrent cell then
+reads the time step. A time step without measurements does not update the state.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ from physsm.physics.system import System
 class Config(ODEConfig):
     """Settings beside those of a latent ODE.
 
-    - `encoder_drift`: the network by which the state of each layer of the encoder moves between
-      rows.
+    - `encoder_drift`: the drift of the hidden state of each encoder layer between time steps.
     - `encoder_steps`: Euler steps over each gap.
     """
 
@@ -43,8 +42,9 @@ class Config(ODEConfig):
 
 
 class ODERNNEncoder(eqx.Module):
-    """h over a gap by h' = g(h), then h = GRU(h, row); backwards in time. A further layer reads the
-    states of the one below instead of rows.
+    """Hidden state h' = g(h) over a gap, then h = GRU(h, time step); backwards in time.
+
+    A further layer reads the hidden states of the one below instead of time steps.
     """
 
     reader: StepReader
@@ -64,7 +64,7 @@ class ODERNNEncoder(eqx.Module):
         self.steps, self.pace = config.encoder_steps, scales.pace
 
     def __call__(self, rows: Observations) -> Float[Array, "steps *batch width"]:
-        """At each row, what it has read of that row and all after it."""
+        """Hidden states at each time step, from that step and all after it."""
         x = self.reader(rows)[::-1]
         measured = ((rows.seen.sum(-1) > 0).astype(x.dtype) * is_step(rows))[::-1]
         after = (gaps_after(rows.gaps) * is_step(rows))[::-1]
@@ -75,7 +75,7 @@ class ODERNNEncoder(eqx.Module):
     def over_gap(
         self, drift: MLP, state: Float[Array, "*batch state"], gap: Float[Array, "*batch"]
     ) -> Float[Array, "*batch state"]:
-        """The state a gap later, by Euler's method. The memory of an LSTM stays."""
+        """The hidden state a gap later, by Euler's method. The memory of an LSTM is constant."""
         width = self.cells[0].width
         step = (gap * (self.pace / self.steps))[..., None]
         moved = state[..., :width]
@@ -87,7 +87,7 @@ class ODERNNEncoder(eqx.Module):
 def build(
     system: System | None, scales: TrajectoryScales, config: Config, seed: int
 ) -> LatentODENetwork:
-    """A network before its training."""
+    """The network before training."""
     rng = np.random.default_rng(seed)
     latent, drift = config.latent, config.drift
     return LatentODENetwork(

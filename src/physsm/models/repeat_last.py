@@ -1,4 +1,4 @@
-"""The last measurement of each channel, for all of the future."""
+"""Last measurement of each channel at all future times."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ from physsm.models._baseline.origins import Origins, channel_points
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedRepeatLast(AbstractBaseline):
-    """Nothing is learned but the size of the errors."""
+    """Repeated measurements; only the spread of the errors is fitted."""
 
     name: ClassVar[str] = "repeat_last"
 
     def _mean(self, panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
-        values = np.tile(self.usual.mean, (len(origins.row), 1))
+        values = np.tile(self.channel_scales.mean, (len(origins.step), 1))
         for channel in range(len(panel.channels)):
             points = channel_points(panel, channel, origins)
-            known = points.exists
-            values[known, channel] = points.values[points.last[known]]
+            values[points.exists, channel] = points.values[points.last[points.exists]]
         return np.repeat(values[:, None], origins.times.shape[1], axis=1)
 
 
 @final
 class RepeatLast(BaselineForecaster):
-    """Repeat the last measurement; a channel that was never measured has its training mean."""
+    """The last measurement; the training mean for a channel without measurements."""
 
     name: ClassVar[str] = "repeat_last"
     controls: ClassVar[bool] = False

@@ -1,7 +1,7 @@
 """S5 without physics: the network of Phy-SSM with a free transition, as in the paper's ablation.
 
-The encoder infers a latent at each row, an S5 stack over latents and controls predicts the next
-one, and a perceptron decodes it; forecasts feed predictions back.
+The encoder infers a latent at each time step. An S5 stack over latents and controls predicts the
+next latent, and a perceptron decodes it. Forecasts feed predictions back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class FittedS5(FittedStateSpace):
 
 @final
 class S5Forecaster(StateSpaceForecaster):
-    """A latent S5 model with the settings of Phy-SSM, those about physics without effect."""
+    """A latent S5 model with the settings of Phy-SSM; those of the physics have no effect."""
 
     physics: ClassVar[bool] = False
     Fitted = FittedS5

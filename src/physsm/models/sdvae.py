@@ -1,9 +1,9 @@
-"""Symplectic DVAE (after Bacsa, Lai, Liu, Todd and Chatzi, 2023): a latent path that keeps energy.
+"""Symplectic DVAE (after Bacsa, Lai, Liu, Todd and Chatzi, 2023): latents that conserve energy.
 
-A start (q, p) is inferred from the window, read backwards, and moves by Hamilton's equations with
-H = p²/2m + V(q), where V is a network and m are learned masses, in leapfrog steps. These are
-reversible and keep the energy up to a bounded error, however long the path: nothing can be damped
-or grow.
+An encoder that reads the window backwards infers the initial positions and momenta (q, p). They
+move by Hamilton's equations with H = p²/2m + V(q), where V is a network and m are learned masses,
+in leapfrog steps. These are reversible and conserve the energy up to a bounded error for any
+length of the trajectory: the model has no damping and no growth.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from physsm.physics.system import System
 
 
 class Config(LatentConfig):
-    """Settings beside those of all models with a path.
+    """Settings beside those of all encode-decode models with latents.
 
     - `latent`: positions and momenta together, so it is even.
     - `energy`: the network of the potential energy.
-    - `substeps`: leapfrog steps from one row to the next.
+    - `substeps`: leapfrog steps from one time step to the next.
     """
 
     latent: int = Field(default=8, ge=2, le=2048, multiple_of=2)
@@ -59,7 +59,7 @@ def leapfrog(
     time: Float[Array, ""],
     steps: int,
 ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-    """Positions and momenta after a time, in so many equal steps, of which the last ends there."""
+    """Positions and momenta after a time, in equal leapfrog steps."""
     step = time / steps
     for _ in range(steps):
         p = p + step / 2 * force(q)
@@ -69,7 +69,7 @@ def leapfrog(
 
 
 class SymplecticNetwork(AbstractEncodeDecode):
-    """A path of constant energy."""
+    """A trajectory of constant energy."""
 
     encoder: ReversedEncoder
     head: Dense
@@ -77,11 +77,11 @@ class SymplecticNetwork(AbstractEncodeDecode):
     log_mass: Float[Array, " n"]
 
     def infer(self, rows: Observations) -> Gaussian:
-        """Positions and momenta at the first row of each window."""
+        """Positions and momenta at the first time step of each window."""
         return start_posterior(self.head, self.encoder(rows))
 
     def energy(self, z: Float[Array, " latent"]) -> Float[Array, ""]:
-        """Kinetic and potential."""
+        """Kinetic plus potential energy."""
         q, p = jnp.split(z, 2)
         return (p**2 * jnp.exp(-self.log_mass)).sum() / 2 + self.potential(q)[0]
 
@@ -99,23 +99,23 @@ class SymplecticNetwork(AbstractEncodeDecode):
     def trajectory(
         self, start: Float[Array, " latent"], times: Float[Array, " times"], timeline: Timeline
     ) -> Trajectory:
-        """From row to row, and from the last row before a time to it."""
+        """States from time step to time step, and from the last step before each time to it."""
 
-        def row(z: Array, gap: Array) -> tuple[Array, Array]:
+        def step(z: Array, gap: Array) -> tuple[Array, Array]:
             after = self.advance(z, gap)
             return after, after
 
         gaps = jnp.diff(timeline.times, prepend=timeline.times[:1])
-        _, at_rows = lean_scan(row, start, gaps)
+        _, at_steps = lean_scan(step, start, gaps)
         last = jnp.clip(jnp.searchsorted(timeline.times, times, side="right") - 1, 0)
-        z = jax.vmap(self.advance)(at_rows[last], times - timeline.times[last])
+        z = jax.vmap(self.advance)(at_steps[last], times - timeline.times[last])
         return Trajectory(z, jnp.isfinite(z).all(-1))
 
 
 def build(
     system: System | None, scales: TrajectoryScales, config: Config, seed: int
 ) -> SymplecticNetwork:
-    """A network before its training."""
+    """The network before training."""
     rng, n = np.random.default_rng(seed), config.latent // 2
     energy = config.energy
     return SymplecticNetwork(
@@ -140,7 +140,7 @@ class FittedSDVAE(FittedTrajectory):
 
 @final
 class SDVAE(TrajectoryForecaster):
-    """A latent path that keeps its energy."""
+    """A latent trajectory that conserves energy."""
 
     Fitted = FittedSDVAE
 

@@ -1,12 +1,12 @@
-"""SINDy with known terms fixed (after Brunton, Proctor and Kutz, 2016): finds what is missing.
+"""SINDy with known terms fixed (after Brunton, Proctor and Kutz, 2016): adds missing terms.
 
-What the equations say stays. Candidates, the products of states and controls up to a degree and the
-functions that the text itself uses, are added to every equation but those that only define a state
-as another's derivative. Their coefficients follow from a regression of what happens between rows on
-the integrals of the terms, which needs no derivatives of noisy data; terms with a small effect are
-dropped, and the rest fitted again, until none is left to drop. How small is chosen by forecasts of
-the validation part. The equations found are a text that can be read, and forecast by least squares,
-unknowns of the text included.
+The terms of the given equations are fixed. Candidates are the products of states and controls up to
+a degree, and the functions in the given text. They are added to every equation but those that only
+define a state as the derivative of another. Their coefficients follow from a sparse regression in
+integral form, of the changes of states between time steps on the integrals of the terms, which
+needs no derivatives of noisy measurements: terms with a small effect are dropped, and the others
+fitted again, until no effect is small. The threshold is chosen by forecasts of the validation part.
+The result is a physics text; least squares forecasts with it, unknowns of the text included.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ from pydantic import BaseModel, Field
 from physsm._errors import ConfigError, PhysicsError, PhyssmError
 from physsm._values import Panel
 from physsm.models._base import AbstractFitted
-from physsm.models._baseline.first_guess import learn_states
 from physsm.models._baseline.forecaster import (
     PhysicsBaseline,
     common_fields,
     squared_errors,
     training_parts,
 )
-from physsm.models._baseline.state_columns import Columns, find_columns
+from physsm.models._baseline.state_columns import Columns, find_columns, training_statistics
 from physsm.models._baseline.trajectory_fit import linear_in_unknowns
 from physsm.models._files import Stored
 from physsm.models.least_squares import Config as LeastSquaresConfig
@@ -41,17 +40,17 @@ from physsm.physics.system import System
 
 _PASSES = 20
 _RIDGE = 1e-9
-_SAME = 0.9999  # correlation of terms that are taken to be one
-_DECIDING = 100  # forecasts that choose a threshold
+_SAME = 0.9999  # correlation of terms that count as the same function
+_CHOICE_ORIGINS = 100  # forecasts by which the threshold is chosen
 
 
 class Config(LeastSquaresConfig):
-    """Settings beside those of `least_squares`, which forecasts with the equations found.
+    """Settings beside those of `least_squares`, which forecasts with the extended equations.
 
-    - `degree`: of products of states and controls.
-    - `span`: rows between the two ends of a regression; more of them average noise out.
-    - `thresholds`: what may be the least effect of a term, as a share of the root mean square of
-      what the known terms leave open; validation decides.
+    - `degree`: the highest degree of products of states and controls.
+    - `span`: time steps between the two ends of an integral; a longer span averages out more noise.
+    - `thresholds`: candidates for the least effect of a term, as a share of the root mean square
+      that the known terms do not explain. It is chosen by validation.
     """
 
     degree: int = Field(2, ge=1, le=4)
@@ -62,7 +61,7 @@ class Config(LeastSquaresConfig):
 
 
 class Candidate(NamedTuple):
-    """A term that may be missing in the equation of a state."""
+    """A candidate term for the equation of a state."""
 
     state: int
     term: str
@@ -71,22 +70,21 @@ class Candidate(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedSINDy(FittedLeastSquares):
-    """`system` has the equations found; `terms` are those that were added, as they stand there."""
+    """Least squares with extended equations: `terms` are those that were added, as text."""
 
     name: ClassVar[str] = "sindy"
     terms: tuple[str, ...] = ()
 
     def describe(self) -> dict[str, Any]:
-        """The terms found too."""
+        """The choices of least squares, and the added terms."""
         return {**super().describe(), "terms": list(self.terms)}
 
     def remarks(self) -> Sequence[str]:
-        """Which terms were found."""
+        """The added terms."""
         if self.terms:
-            return (f"Terms that were added to the equations: {'; '.join(self.terms)}.",)
+            return (f"Terms added to the equations: {'; '.join(self.terms)}.",)
         return (
-            "No term that was tried makes the equations forecast better; the setting degree says "
-            "which are tried.",
+            "No candidate term improves the forecasts; a higher setting degree tries more terms.",
         )
 
     @classmethod
@@ -96,7 +94,7 @@ class FittedSINDy(FittedLeastSquares):
 
 
 def candidates(system: System, columns: Columns, degree: int) -> list[Candidate]:
-    """Terms for every equation that is more than the definition of a state."""
+    """Candidate terms for every equation that is not just the definition of a state."""
     factors = (*system.states, *system.controls)
     products = [
         "*".join(chosen)
@@ -110,22 +108,23 @@ def candidates(system: System, columns: Columns, degree: int) -> list[Candidate]
 
 
 def with_terms(text: str, system: System, terms: Sequence[tuple[int, str]]) -> str:
-    """A physics text with terms added to the equations of states, right after their sign."""
+    """A physics text with terms added to the equations of states, right after the equals sign."""
     for state, name in enumerate(system.states):
-        added = [term for where, term in terms if where == state]
+        added = [term for owner, term in terms if owner == state]
         if added:
             equation = rf"^([ \t]*{re.escape(name)}\s*'\s*=)[ \t]*(-?)[ \t]*"
-            found = re.search(equation, text, re.MULTILINE)
-            assert found is not None
+            head = re.search(equation, text, re.MULTILINE)
+            assert head is not None
             joined = " + ".join(added).replace("+ -", "- ")
-            start = f"{found[1]} {joined} {found[2] or '+'} "
-            text = text[: found.start()] + start + text[found.end() :]
+            start = f"{head[1]} {joined} {head[2] or '+'} "
+            text = text[: head.start()] + start + text[head.end() :]
     return text
 
 
 class Regression(NamedTuple):
-    """What known terms leave open between rows, in scales of the states, and the integrals of the
-    unknowns' factors: those of the text first, then the candidates.
+    """Changes of states that the known terms do not explain, and integrals of the other terms.
+
+    Both are in scales of the states. Unknowns of the text come first, then the candidates.
     """
 
     target: Float[np.ndarray, "pairs states"]
@@ -140,7 +139,7 @@ def regression(
     scale: Float[np.ndarray, " states"],
     span: int,
 ) -> Regression:
-    """Pairs of rows, `span` apart, and the trapezoidal rule between them."""
+    """The regression over pairs of time steps, `span` steps apart, by the trapezoidal rule."""
     series, steps, n = states.shape
     u = panel.controls[..., list(columns.control)]
     with jax.enable_x64(True):
@@ -162,47 +161,57 @@ def regression(
 
 
 def sparse(
-    found: Regression, text_unknowns: int, places: Sequence[int], threshold: float
+    regression: Regression, text_unknowns: int, equations: Sequence[int], threshold: float
 ) -> tuple[Float[np.ndarray, " candidates"], Bool[np.ndarray, " candidates"]]:
-    """Coefficients of the candidates, and which are kept, by least squares and dropping in turn.
+    """Coefficients of the candidates, and which remain, by sequentially thresholded least squares.
 
-    The unknowns of the text are fitted beside them and never dropped. A candidate of the equation
-    `places[k]` that is the same function as one of these says nothing new.
+    The unknowns of the text are fitted too and never dropped. Candidate k belongs to
+    `equations[k]`. A candidate that is the same function as an unknown of the text is dropped.
     """
-    pairs, n, unknowns = found.factors.shape
-    target, factors = found.target.reshape(-1), found.factors.reshape(pairs * n, unknowns)
+    pairs, n, unknowns = regression.factors.shape
+    target = regression.target.reshape(-1)
+    factors = regression.factors.reshape(pairs * n, unknowns)
     size = np.sqrt((factors**2).mean(0))
     factors = factors / np.where(size > 0, size, 1)
-    left_open = np.sqrt((found.target**2).mean(0))
-    kept = size > 0
-    own = factors[:, :text_unknowns]
-    for k in range(text_unknowns, unknowns):
-        rows = factors[:, k] != 0
-        like = np.abs(own[rows].T @ factors[rows, k])
-        both = np.sqrt((own[rows] ** 2).sum(0) * (factors[rows, k] ** 2).sum())
-        kept[k] &= not (like > _SAME * np.where(both > 0, both, np.inf)).any()
+    unexplained = np.sqrt((regression.target**2).mean(0))[list(equations)]
+    remains = size > 0
+    remains[text_unknowns:] &= ~_is_repeated(factors, text_unknowns)
     effect = np.zeros(unknowns)
-    share = left_open[list(places)]
     for _ in range(_PASSES):
-        used = np.flatnonzero(kept)
+        used = np.flatnonzero(remains)
         gram = factors[:, used].T @ factors[:, used]
         gram += _RIDGE * max(len(target), 1) * np.eye(len(used))
         effect[:] = 0
         effect[used] = np.linalg.solve(gram, factors[:, used].T @ target)
-        small = np.zeros(unknowns, bool)
+        is_small = np.zeros(unknowns, bool)
         # A candidate is zero in all equations but one of n, and its size a mean over all of them.
-        relative = np.abs(effect[text_unknowns:]) * np.sqrt(n) / np.where(share > 0, share, 1)
-        small[text_unknowns:] = relative < threshold
-        if not (kept & small).any():
+        scale = np.where(unexplained > 0, unexplained, 1)
+        relative = np.abs(effect[text_unknowns:]) * np.sqrt(n) / scale
+        is_small[text_unknowns:] = relative < threshold
+        if not (remains & is_small).any():
             break
-        kept &= ~small
+        remains &= ~is_small
     coefficients = effect / np.where(size > 0, size, 1)
-    return coefficients[text_unknowns:], kept[text_unknowns:]
+    return coefficients[text_unknowns:], remains[text_unknowns:]
+
+
+def _is_repeated(
+    factors: Float[np.ndarray, "samples unknowns"], text_unknowns: int
+) -> Bool[np.ndarray, " candidates"]:
+    """Whether a candidate correlates with an unknown of the text where it is not zero."""
+    own, new = factors[:, :text_unknowns], factors[:, text_unknowns:]
+    is_repeated = np.zeros(new.shape[1], bool)
+    for k, column in enumerate(new.T):
+        samples = column != 0
+        product = np.abs(own[samples].T @ column[samples])
+        norms = np.sqrt((own[samples] ** 2).sum(0) * (column[samples] ** 2).sum())
+        is_repeated[k] = (product > _SAME * np.where(norms > 0, norms, np.inf)).any()
+    return is_repeated
 
 
 @final
 class SINDy(PhysicsBaseline):
-    """Known terms, and terms that the data add to them."""
+    """Known equations with added terms of a sparse regression."""
 
     name: ClassVar[str] = "sindy"
     without_system: ClassVar[str] = (
@@ -214,33 +223,31 @@ class SINDy(PhysicsBaseline):
 
     @classmethod
     def test_settings(cls) -> dict[str, Any]:
-        """One candidate of everything, for tests of the interface."""
+        """One candidate of every setting, for tests of the interface."""
         return {**LeastSquares.test_settings(), "thresholds": [0.3], "degree": 2}
 
     def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> FittedSINDy:
-        """Find terms for each threshold, and keep those that forecast the validation part best."""
+        """Propose terms for each threshold, and choose those that forecast validation best."""
         system, config = self.system, self.config
         assert system is not None
         parts = training_parts(train, validation, system, config.horizon, seed)
         columns = find_columns(system, parts.train.channels, parts.train.control_names)
-        tried: dict[str, FittedSINDy] = {}
+        fitted: dict[str, FittedSINDy] = {}
         for terms in _proposals(system, parts.train, columns, config):
             text = with_terms(system.text, system, terms)
-            if text not in tried and (found := self._forecaster(text, terms, parts, seed)):
-                tried[text] = found
+            if text not in fitted and (usable := self._fitted(text, terms, parts, seed)):
+                fitted[text] = usable
 
-        def error(found: FittedSINDy) -> float:
-            held_out = found.check(parts.validation)
-            return float(squared_errors(found, held_out, parts.horizon, _DECIDING).mean())
+        def error(one: FittedSINDy) -> float:
+            panel = one.check(parts.validation)
+            return float(squared_errors(one, panel, parts.horizon, _CHOICE_ORIGINS).mean())
 
-        return min(tried.values(), key=error) if len(tried) > 1 else next(iter(tried.values()))
+        return min(fitted.values(), key=error) if len(fitted) > 1 else next(iter(fitted.values()))
 
-    def _forecaster(
+    def _fitted(
         self, text: str, terms: Sequence[tuple[int, str]], parts: Any, seed: int
     ) -> FittedSINDy | None:
-        """Least squares with the equations; None where these cannot be used, unless nothing was
-        added to them.
-        """
+        """Least squares with a physics text; None where a text with added terms cannot be used."""
         own = LeastSquaresConfig.model_validate(
             self.config.model_dump(include=set(LeastSquaresConfig.model_fields))
         )
@@ -259,7 +266,7 @@ class SINDy(PhysicsBaseline):
 
 
 def free_names(system: System, number: int) -> list[str]:
-    """Names for coefficients of candidates, which the text does not use."""
+    """Names of candidates' coefficients, none of which occurs in the text."""
     stem = "sindy"
     while stem in system.text:
         stem += "_"
@@ -269,9 +276,9 @@ def free_names(system: System, number: int) -> list[str]:
 def _proposals(
     system: System, train: Panel, columns: Columns, config: Config
 ) -> list[list[tuple[int, str]]]:
-    """Terms for each threshold, with their coefficients; and none at all."""
-    usual = common_fields(train)["usual"]
-    learned, states = learn_states(system, train, columns, usual.mean, usual.scale)
+    """No terms, and the terms of each threshold with their coefficients."""
+    scales = common_fields(train)["channel_scales"]
+    statistics, states = training_statistics(system, train, columns, scales.mean, scales.scale)
     proposed = candidates(system, columns, config.degree)
     names = free_names(system, len(proposed))
     marked = [
@@ -282,23 +289,23 @@ def _proposals(
         larger = System.parse(with_terms(system.text, system, marked) + "\n" + constants)
     except PhysicsError as error:
         raise ConfigError(
-            f"with degree = {config.degree} sindy has {len(proposed)} candidates for a term, "
+            f"with degree = {config.degree} sindy has {len(proposed)} candidates for terms, "
             "too many for one system: set a lower degree"
         ) from error
-    # With_terms puts candidates before the terms of the text: bring the text's unknowns first.
+    # `with_terms` puts candidates before the terms of the text: bring the text's unknowns first.
     order = {unknown.name: k for k, unknown in enumerate(larger.unknowns)}
     new = [order[name] for name in names]
     old = [k for k in range(len(larger.unknowns)) if k not in set(new)]
-    found = regression(larger, train, columns, states, learned.scale, config.span)
-    found = found._replace(factors=found.factors[..., [*old, *new]])
-    places = [candidate.state for candidate in proposed]
+    pairs = regression(larger, train, columns, states, statistics.scale, config.span)
+    pairs = pairs._replace(factors=pairs.factors[..., [*old, *new]])
+    equations = [candidate.state for candidate in proposed]
     proposals: list[list[tuple[int, str]]] = [[]]
     for threshold in config.thresholds:
-        coefficients, kept = sparse(found, len(old), places, threshold)
+        coefficients, remains = sparse(pairs, len(old), equations, threshold)
         proposals.append(
             [
                 (proposed[k].state, f"{coefficients[k]:.6g}*{proposed[k].term}")
-                for k in np.flatnonzero(kept)
+                for k in np.flatnonzero(remains)
             ]
         )
     return proposals

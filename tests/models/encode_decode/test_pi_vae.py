@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from physsm.models.pi_vae import Four, PhysicsVAENetwork, inconsistency
+from physsm.models.pi_vae import PartialPredictions, PhysicsVAENetwork, inconsistency
 from physsm.nn.gaussian import Gaussian
 from tests.models.encode_decode.make import PENDULUM, network, pendulums, window_of
 
@@ -58,7 +58,7 @@ def followed(found):
 
 @eqx.filter_jit
 def four_of(found, starts, trajectory, timeline):
-    return found.four(starts, trajectory, timeline)
+    return found.partial_predictions(starts, trajectory, timeline)
 
 
 @eqx.filter_jit
@@ -73,7 +73,7 @@ def augmentation_of(found, window, starts, key):
 
 def test_four_equal_predictions_are_consistent():
     same = random(0)
-    assert float(inconsistency(Four(same, same, same, same), WEIGHT)) == 0
+    assert float(inconsistency(PartialPredictions(same, same, same, same), WEIGHT)) == 0
 
 
 def test_inconsistency_is_a_quarter_of_the_four_distances():
@@ -82,7 +82,7 @@ def test_inconsistency_is_a_quarter_of_the_four_distances():
         ((one - other) ** 2).mean((0, 1)).sum()
         for one, other in ((a, p), (b, p), (full, a), (full, b))
     )
-    found = inconsistency(Four(full, a, b, p), WEIGHT)
+    found = inconsistency(PartialPredictions(full, a, b, p), WEIGHT)
     assert float(found) == pytest.approx(float(distance) / 4, rel=1e-12)
 
 
@@ -151,7 +151,7 @@ def test_augmentation_vanishes_where_all_that_is_drawn_is_inferred():
     found = pi_vae(with_kinds("friction", "stiffness"))
     window, _, starts, _ = followed(found)
     key = jr.key(3)
-    drawn = jr.uniform(key, starts.terms.shape, found.dtype, -(3**0.5), 3**0.5)
+    drawn = jr.uniform(key, starts.unknowns.shape, found.dtype, -(3**0.5), 3**0.5)
 
     def distance(off: float) -> float:
         oracle = Oracle(drawn, jnp.asarray(off))
@@ -184,8 +184,10 @@ def test_unknowns_are_not_drawn_with_the_key_of_the_starts(monkeypatch):
         "augmentation",
         lambda self, window, start, key: keys.append(key) or jnp.zeros(()),
     )
-    predicted = Four(*(jnp.zeros((15, 4, 2)) for _ in range(4)))
-    monkeypatch.setattr(PhysicsVAENetwork, "four", lambda *_: (predicted, jnp.ones(4, bool)))
+    predicted = PartialPredictions(*(jnp.zeros((15, 4, 2)) for _ in range(4)))
+    monkeypatch.setattr(
+        PhysicsVAENetwork, "partial_predictions", lambda *_: (predicted, jnp.ones(4, bool))
+    )
     found = pi_vae()
     window, inferred, starts, trajectory = followed(found)
     found.penalty(window, inferred, starts, trajectory, jr.key(5))

@@ -1,1 +1,1 @@
-"""What baselines share: forecast origins, lag grids, state columns, least-squares fits, tracks."""
+"""Shared parts of baselines: origins, lag grids, state columns, trajectory fits, tracks."""

@@ -1,9 +1,9 @@
-"""What the classical forecasters share: their fitted form, and intervals from their own errors.
+"""Base classes of baselines, and prediction intervals from their own errors.
 
-The spread of a forecast depends on its lead: the time since the channel was last measured. It is
-the root mean square error, at such leads, of forecasts that start at many rows of the training
-series; the level of the intervals is then calibrated on the validation series, which no parameter
-was fitted to.
+The spread of a forecast depends on its lead time: the time since the channel was last measured. It
+is the root mean square error, at that lead time, of forecasts from many origins of the training
+series. The intervals are then calibrated on the validation series, to which no parameter was
+fitted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ from physsm.data.split import default_split
 from physsm.data.table import to_panel
 from physsm.data.window import Part, default_sizes
 from physsm.models._base import AbstractFitted, AbstractForecaster, Prediction, read_config
-from physsm.models._baseline.origins import Origins, channel_points, ends, next_rows, rolling
+from physsm.models._baseline.origins import (
+    Origins,
+    channel_points,
+    one_step_origins,
+    rolling_origins,
+    series_ends,
+)
 from physsm.models._files import Interface, Stored
 from physsm.models._intervals import (
     Calibration,
@@ -36,12 +42,12 @@ from physsm.models._intervals import (
 )
 from physsm.physics.system import System
 
-_ORIGINS = 400  # behind the spread, and behind its calibration
-_BLOCK = 4096  # origins forecast at once
+_ORIGINS = 400  # forecasts for the spread, and for its calibration
+_BLOCK = 4096  # origins of one call
 
 
 @dataclass(frozen=True, eq=False)
-class Usual:
+class ColumnScales:
     """Mean and scale of columns in training, as `data.scale` gives them."""
 
     mean: Float[np.ndarray, " columns"]
@@ -50,59 +56,61 @@ class Usual:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AbstractBaseline(AbstractFitted):
-    """A fitted classical forecaster: it implements `_mean`, and its own settings in a file."""
+    """A fitted baseline. A subclass implements `_mean`, and `describe`, `_own_arrays` and
+    `_own_fields` if it has fields of its own.
+    """
 
     interface: Interface
     calibration: Calibration
-    usual: Usual
+    channel_scales: ColumnScales
     spread: SpreadByLead
 
     @abc.abstractmethod
     def _mean(self, panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
-        """The forecasts from many origins, in the units of the table."""
+        """Forecasts from many origins, in the units of the table."""
 
     @final
     def predict_from(self, panel: Panel, origins: Origins) -> Prediction:
         """Forecasts from many origins with their spread."""
         parts = [
-            (self._mean(panel, block), self.spread.at(leads(panel, block)))
+            (self._mean(panel, block), self.spread.at(lead_times(panel, block)))
             for block in origins.blocks(_BLOCK)
         ]
         if not parts:
-            nothing = np.empty((*origins.times.shape, len(panel.channels)))
-            return Prediction(nothing, nothing)
+            empty = np.empty((*origins.times.shape, len(panel.channels)))
+            return Prediction(mean=empty, spread=empty)
         mean, spread = (np.concatenate(kind) for kind in zip(*parts, strict=True))
-        return Prediction(mean, spread * self.usual.scale)
+        return Prediction(mean=mean, spread=spread * self.channel_scales.scale)
 
     @final
     def _predict(self, history: Panel, query: Query, wants_spread: bool) -> Prediction:
-        return self.predict_from(history, ends(history, query))
+        return self.predict_from(history, series_ends(history, query))
 
     @final
     def _one_step(self, history: Panel) -> Prediction:
-        origins = next_rows(history)
-        found = self.predict_from(history, origins)
+        origins = one_step_origins(history)
+        predicted = self.predict_from(history, origins)
         mean, spread = np.full((2, *history.values.shape), np.nan)
-        mean[origins.series, origins.row + 1] = found.mean[:, 0]
-        spread[origins.series, origins.row + 1] = found.spread[:, 0]
-        return Prediction(mean, spread)
+        mean[origins.series, origins.step + 1] = predicted.mean[:, 0]
+        spread[origins.series, origins.step + 1] = predicted.spread[:, 0]
+        return Prediction(mean=mean, spread=spread)
 
     def describe(self) -> dict[str, Any]:
-        """What the model chose; nothing by default."""
+        """The choices of the model; none by default."""
         return {}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Statistics of the training part, and the errors by lead."""
+        """Channel scales, errors by lead time, and the arrays of the model itself."""
         return {
-            "mean": self.usual.mean,
-            "scale": self.usual.scale,
+            "mean": self.channel_scales.mean,
+            "scale": self.channel_scales.scale,
             "leads": self.spread.leads,
             "errors": self.spread.errors,
             **self._own_arrays(),
         }
 
     def _own_arrays(self) -> dict[str, np.ndarray]:
-        """The arrays of the model itself; none by default."""
+        """Arrays of the model itself; none by default."""
         return {}
 
     @classmethod
@@ -113,25 +121,28 @@ class AbstractBaseline(AbstractFitted):
         restored = cls(
             interface=stored.interface,
             calibration=stored.calibration,
-            usual=Usual(stored.array("mean", (channels,)), stored.array("scale", (channels,))),
+            channel_scales=ColumnScales(
+                stored.array("mean", (channels,)), stored.array("scale", (channels,))
+            ),
             spread=SpreadByLead(leads, stored.array("errors", (len(leads), channels))),
             **cls._own_fields(stored),
         )
         if stored.description.keys() != restored.describe().keys():
             raise RunError(
-                f"{stored.source} does not hold this model: it says {', '.join(stored.description)}"
+                f"{stored.source} does not hold this model: its description has the keys "
+                f"{', '.join(stored.description)}"
             )
         return restored
 
     @classmethod
     def _own_fields(cls, stored: Stored) -> dict[str, Any]:
-        """The fields of the model itself, from its file; none by default."""
+        """Fields of the model itself, from its file; none by default."""
         return {}
 
 
 class HorizonConfig(BaseModel):
-    """`horizon`: rows ahead behind the intervals; by default a quarter of the median series (with
-    fewer than five series a twelfth), at most 100.
+    """`horizon`: time steps of the forecasts that the intervals are fitted to. By default a quarter
+    of the median series (a twelfth with fewer than five series), at most 100.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -143,7 +154,7 @@ F = TypeVar("F", bound="BaselineForecaster")
 
 
 class BaselineForecaster(AbstractForecaster):
-    """Settings of a classical model. Of a system it takes the names of the controls."""
+    """Settings of a baseline. Of a system, only the names of the controls are used."""
 
     irregular: ClassVar[bool] = True
     missing: ClassVar[bool] = True
@@ -159,15 +170,15 @@ class BaselineForecaster(AbstractForecaster):
         return cls(system, read_config(cls.Config, settings, cls.name))
 
     def fit(self, train: Any, validation: Any = None, *, seed: int = 0) -> AbstractBaseline:
-        """Measure the errors, for the intervals; models that learn more do it themselves."""
+        """Fit the intervals. A baseline with parameters overrides this."""
         parts = training_parts(train, validation, self.system, self.config.horizon, seed)
         fitted = cast(type[AbstractBaseline], self.Fitted)(**common_fields(parts.train))
         return with_intervals(fitted, parts.train, fitted.check(parts.validation), parts.horizon)
 
 
 class PhysicsBaseline(BaselineForecaster):
-    """Settings of a baseline around the equations of a system. `without_system` says what to do
-    where none is given.
+    """Settings of a baseline around the equations of a system. `without_system` is the error where
+    no system is given.
     """
 
     controls: ClassVar[bool] = True
@@ -185,19 +196,19 @@ class PhysicsBaseline(BaselineForecaster):
 C = TypeVar("C", bound=AbstractBaseline)
 
 
-def leads(panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
-    """The time from each channel's latest measurement to the times asked for; NaN without one."""
+def lead_times(panel: Panel, origins: Origins) -> Float[np.ndarray, "origins steps channels"]:
+    """Time from each channel's latest measurement to the times to forecast; NaN without one."""
     lead = np.full((*origins.times.shape, len(panel.channels)), np.nan)
     for channel in range(len(panel.channels)):
         points = channel_points(panel, channel, origins)
         if len(points.times):
-            ahead = origins.times - points.times[points.last, None]
-            lead[..., channel] = np.where(points.exists[:, None], ahead, np.nan)
+            since_last = origins.times - points.times[points.last, None]
+            lead[..., channel] = np.where(points.exists[:, None], since_last, np.nan)
     return lead
 
 
 class TrainingParts(NamedTuple):
-    """The training panel, a validation table, and the horizon of choices and intervals."""
+    """Training panel, validation table, and the horizon of validation forecasts and intervals."""
 
     train: Panel
     validation: Any
@@ -207,9 +218,9 @@ class TrainingParts(NamedTuple):
 def training_parts(
     train: Any, validation: Any, system: System | None, horizon: int | None, seed: int
 ) -> TrainingParts:
-    """The panels of tables or Parts; a validation part is split off if none is given.
+    """Panels of tables or Parts; a validation part is split off if none is given.
 
-    A data frame has the controls of the physics. By default the horizon and the split are those
+    A data frame is read with the controls of the physics. The default horizon and split are those
     of the models with windows.
     """
     whole_number(seed, "seed", 0, LARGEST_SEED)
@@ -225,12 +236,12 @@ def training_parts(
 
 
 def common_fields(train: Panel) -> dict[str, Any]:
-    """The fields of every classical model before its intervals are known."""
+    """Fields of every baseline, with the intervals still to be fitted."""
     channels = len(train.channels)
     return {
         "interface": Interface.of(train),
         "calibration": uncalibrated(channels),
-        "usual": Usual(*channel_moments(train)),
+        "channel_scales": ColumnScales(*channel_moments(train)),
         "spread": SpreadByLead(np.array([train.median_gap]), np.ones((1, channels))),
     }
 
@@ -238,28 +249,29 @@ def common_fields(train: Panel) -> dict[str, Any]:
 def squared_errors(
     fitted: AbstractBaseline, panel: Panel, horizon: int, origins: int
 ) -> Float[np.ndarray, " channels"]:
-    """Mean squared error of forecasts over `horizon` rows, in units of each channel's scale.
+    """Mean squared error of forecasts over `horizon` time steps, in units of each channel's scale.
 
-    A channel that was not measured there has the mean of the others.
+    A channel without measurements at these steps has the mean of the others.
     """
-    starts, measured = rolling(panel, horizon, origins)
-    error = ((measured - fitted._mean(panel, starts)) / fitted.usual.scale) ** 2
+    starts, measured = rolling_origins(panel, horizon, origins)
+    error = ((measured - fitted._mean(panel, starts)) / fitted.channel_scales.scale) ** 2
     count = (~np.isnan(error)).sum((0, 1))
     if not count.any():
         raise DataError(
-            "the validation part has no measurement after another, so it cannot decide anything",
-            hint="hand over a validation table with longer series",
+            "the validation part has no measurement after a forecast origin, so settings cannot be "
+            "chosen by it",
+            hint="give a validation table with longer series",
         )
     mean = np.nansum(error, axis=(0, 1)) / np.maximum(count, 1)
     return np.where(count > 0, mean, mean[count > 0].mean())
 
 
 def with_intervals(fitted: C, train: Panel, validation: Panel, horizon: int) -> C:
-    """The model with the spread of its errors in training, calibrated on the validation part."""
-    origins, measured = rolling(train, horizon, _ORIGINS)
-    error = (measured - fitted._mean(train, origins)) / fitted.usual.scale
-    lead = leads(train, origins)
+    """The model with the spread of its training errors, calibrated on the validation part."""
+    origins, measured = rolling_origins(train, horizon, _ORIGINS)
+    error = (measured - fitted._mean(train, origins)) / fitted.channel_scales.scale
+    lead = lead_times(train, origins)
     fitted = replace(fitted, spread=spread_by_lead(error, lead, train.median_gap))
-    origins, measured = rolling(validation, horizon, _ORIGINS)
-    found = fitted.predict_from(validation, origins)
-    return replace(fitted, calibration=calibrate(measured, found.mean, found.spread))
+    origins, measured = rolling_origins(validation, horizon, _ORIGINS)
+    predicted = fitted.predict_from(validation, origins)
+    return replace(fitted, calibration=calibrate(measured, predicted.mean, predicted.spread))

@@ -1,4 +1,4 @@
-"""The least-squares line through the last points of each origin."""
+"""Least-squares line through the last points of each origin, and its extrapolation."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from physsm.models._baseline.origins import Origins, Points, channel_points
 
 
 class LastLine(NamedTuple):
-    """A line for each origin: its time of reference (the last point), its level then, its slope.
+    """A line for each origin: the time of its last point, the level at that time, the slope.
 
-    Where an origin has no point, the numbers mean nothing.
+    For an origin without points, the numbers are arbitrary.
     """
 
     time: Float[np.ndarray, " origins"]
@@ -23,50 +23,50 @@ class LastLine(NamedTuple):
     slope: Float[np.ndarray, " origins"]
 
 
-def continued(
+def extrapolate(
     panel: Panel,
     origins: Origins,
     points: Sequence[int],
-    otherwise: Float[np.ndarray, " channels"],
-    reach: Callable[[int, np.ndarray], np.ndarray],
+    fallback: Float[np.ndarray, " channels"],
+    trend: Callable[[int, np.ndarray], np.ndarray],
 ) -> Float[np.ndarray, "origins steps channels"]:
-    """Forecasts level + slope * reach(channel, time since the last point), by the line through the
-    last `points` of each channel; `otherwise` where it has none.
+    """Forecasts level + slope * trend(channel, lead time), by the line through the last
+    `points[channel]` measurements; `fallback` for a channel without measurements.
     """
-    mean = np.tile(otherwise, (*origins.times.shape, 1))
+    mean = np.tile(fallback, (*origins.times.shape, 1))
     for channel, most in enumerate(points):
-        found = channel_points(panel, channel, origins)
-        if len(found.times):
-            line = last_line(found, most)
-            ahead = reach(channel, origins.times - line.time[:, None])
-            there = line.level[:, None] + line.slope[:, None] * ahead
-            mean[..., channel] = np.where(found.exists[:, None], there, mean[..., channel])
+        measured = channel_points(panel, channel, origins)
+        if len(measured.times):
+            line = last_line(measured, most)
+            grown = trend(channel, origins.times - line.time[:, None])
+            forecast = line.level[:, None] + line.slope[:, None] * grown
+            mean[..., channel] = np.where(measured.exists[:, None], forecast, mean[..., channel])
     return mean
 
 
 class LastPoints(NamedTuple):
-    """The places of the last points, the latest first, and where there is one at all."""
+    """Indices of the last points, the latest first, and which of them exist."""
 
-    place: Int[np.ndarray, "origins points"]
+    points: Int[np.ndarray, "origins points"]
     used: Bool[np.ndarray, "origins points"]
 
 
 def last_points(points: Points, most: int) -> LastPoints:
-    """At most the last `most` points of each origin; there must be a point somewhere."""
-    place = points.end[:, None] - 1 - np.arange(most)
-    used = place >= points.begin[:, None]
-    return LastPoints(np.clip(place, 0, len(points.times) - 1), used)
+    """At most the last `most` points of each origin; some origin must have a point."""
+    chosen = points.end[:, None] - 1 - np.arange(most)
+    used = chosen >= points.begin[:, None]
+    return LastPoints(np.clip(chosen, 0, len(points.times) - 1), used)
 
 
 def last_line(points: Points, most: int) -> LastLine:
-    """Least squares through the last `most` points; one point gives a constant.
+    """Least-squares line through the last `most` points; a constant through a single point.
 
-    Times and values count from the last point, which keeps their digits under a huge offset.
+    Times and values are relative to the last point, so that a large offset costs no digits.
     """
-    place, used = last_points(points, most)
+    chosen, used = last_points(points, most)
     last = points.last
-    t = np.where(used, points.times[place] - points.times[last, None], 0)
-    x = np.where(used, points.values[place] - points.values[last, None], 0)
+    t = np.where(used, points.times[chosen] - points.times[last, None], 0)
+    x = np.where(used, points.values[chosen] - points.values[last, None], 0)
     slope, level = slope_and_level(t, x, used.astype(float))
     return LastLine(points.times[last], points.values[last] + level, slope)
 

@@ -1,7 +1,7 @@
-"""What was known at an origin, for many origins at once.
+"""Forecast origins, and the measurements known at each of them, for many origins at once.
 
-An origin is a row of a series from which a forecast starts; its history is that row and all rows
-before it. Everything here looks at those rows only.
+An origin is the time step of a series from which a forecast starts. Its history is that time step
+and all before it. Points and interpolation of an origin use its history alone.
 """
 
 from __future__ import annotations
@@ -16,65 +16,83 @@ from physsm._values import Panel, Query
 
 
 class Origins(NamedTuple):
-    """Where forecasts start, ordered by series, and what each is asked for.
+    """Forecast origins, ordered by series, with the times to forecast and the controls there.
 
-    The history of origin o is rows 0 to `row[o]`, included, of series `series[o]`. `times` and
-    `controls` are those of its future.
+    The history of origin o is time steps 0 to `step[o]`, included, of series `series[o]`.
     """
 
     series: Int[np.ndarray, " origins"]
-    row: Int[np.ndarray, " origins"]
+    step: Int[np.ndarray, " origins"]
     times: Float[np.ndarray, "origins steps"]
     controls: Float[np.ndarray, "origins steps controls"]
 
+    def only(self, chosen: slice | np.ndarray) -> Origins:
+        """The chosen origins."""
+        return Origins(
+            series=self.series[chosen],
+            step=self.step[chosen],
+            times=self.times[chosen],
+            controls=self.controls[chosen],
+        )
+
     def blocks(self, size: int) -> Iterator[Origins]:
-        """The same origins in parts, so that memory does not grow with the table's square."""
-        for first in range(0, len(self.row), size):
-            yield Origins(*(field[first : first + size] for field in self))
+        """The same origins in blocks, so that memory does not grow with the table's square."""
+        for first in range(0, len(self.step), size):
+            yield self.only(slice(first, first + size))
 
 
-def ends(panel: Panel, query: Query) -> Origins:
-    """The last row of each series, asked for a query."""
-    return Origins(np.arange(len(panel)), panel.lengths - 1, query.times, query.controls)
+def series_ends(panel: Panel, query: Query) -> Origins:
+    """The last time step of each series, with the times of a query."""
+    return Origins(
+        series=np.arange(len(panel)),
+        step=panel.lengths - 1,
+        times=query.times,
+        controls=query.controls,
+    )
 
 
-def steps_ahead(panel: Panel, series: np.ndarray, row: np.ndarray, steps: int) -> Origins:
-    """Given rows, each asked for the `steps` rows after it, padded by the last of its series."""
-    later = row[:, None] + np.arange(1, steps + 1)
+def origins_at(panel: Panel, series: np.ndarray, step: np.ndarray, horizon: int) -> Origins:
+    """Origins at given time steps, with the `horizon` steps after each as times to forecast.
+
+    After the end of a series, its last time step is repeated.
+    """
+    later = step[:, None] + np.arange(1, horizon + 1)
     later = np.minimum(later, panel.lengths[series, None] - 1)
     at = series[:, None], later
-    return Origins(series, row, panel.times[at], panel.controls[at])
+    return Origins(series=series, step=step, times=panel.times[at], controls=panel.controls[at])
 
 
-def next_rows(panel: Panel) -> Origins:
-    """Every row that has one after it, asked for that one."""
-    rows = np.arange(panel.times.shape[1])
-    series, row = np.nonzero(rows[None, :] + 1 < panel.lengths[:, None])
-    return steps_ahead(panel, series, row, 1)
+def one_step_origins(panel: Panel) -> Origins:
+    """Every time step but the last of each series, with the next one as the time to forecast."""
+    steps = np.arange(panel.times.shape[1])
+    series, step = np.nonzero(steps[None, :] + 1 < panel.lengths[:, None])
+    return origins_at(panel, series, step, 1)
 
 
-def rolling(
+def rolling_origins(
     panel: Panel, horizon: int, most: int
 ) -> tuple[Origins, Float[np.ndarray, "origins horizon channels"]]:
-    """At most `most` origins, evenly over all series and over the last three quarters of each,
-    each asked for the `horizon` rows after it; and what was measured there (NaN past the end).
+    """At most `most` origins, with the `horizon` steps after each, and the measurements there.
+
+    Origins are spaced evenly over all series and over the last three quarters of each.
+    Measurements are NaN past the end of a series.
     """
-    rows = np.arange(panel.times.shape[1])
-    late = rows[None, :] + 1 >= panel.lengths[:, None] // 4
-    series, row = np.nonzero(late & (rows[None, :] + 1 < panel.lengths[:, None]))
-    chosen = np.unique(np.linspace(0, max(len(row) - 1, 0), most).astype(np.int64))[: len(row)]
-    series, row = series[chosen], row[chosen]
-    later = row[:, None] + np.arange(1, horizon + 1)
+    steps = np.arange(panel.times.shape[1])
+    is_late = steps[None, :] + 1 >= panel.lengths[:, None] // 4
+    series, step = np.nonzero(is_late & (steps[None, :] + 1 < panel.lengths[:, None]))
+    chosen = np.unique(np.linspace(0, max(len(step) - 1, 0), most).astype(np.int64))[: len(step)]
+    series, step = series[chosen], step[chosen]
+    later = step[:, None] + np.arange(1, horizon + 1)
     inside = later < panel.lengths[series, None]
     measured = panel.values[series[:, None], np.minimum(later, panel.times.shape[1] - 1)]
     measured = np.where(inside[..., None], measured, np.nan)
-    return steps_ahead(panel, series, row, horizon), measured
+    return origins_at(panel, series, step, horizon), measured
 
 
 class Points(NamedTuple):
-    """One quantity where it is known, all series in one row.
+    """Known values of one column, those of all series in one vector.
 
-    Those of origin o are `begin[o]` to `end[o]` (exclusive); there may be none.
+    The points of origin o are `begin[o]` to `end[o]` (exclusive); there may be none.
     """
 
     times: Float[np.ndarray, " points"]
@@ -89,7 +107,7 @@ class Points(NamedTuple):
 
     @property
     def last(self) -> Int[np.ndarray, " origins"]:
-        """The latest point of each origin; any point where it has none."""
+        """The latest point of each origin; an arbitrary point where it has none."""
         return np.maximum(self.end - 1, 0)
 
 
@@ -101,7 +119,7 @@ def channel_points(panel: Panel, channel: int, origins: Origins) -> Points:
 
 
 def control_points(panel: Panel, control: int, origins: Origins) -> Points:
-    """A control at all rows, in the series that have an origin."""
+    """A control at all time steps, in the series that have an origin."""
     part = _series_with_origins(origins)
     valid = np.arange(panel.times.shape[1]) < panel.lengths[part, None]
     values = panel.controls[part, :, control]
@@ -109,7 +127,7 @@ def control_points(panel: Panel, control: int, origins: Origins) -> Points:
 
 
 def _series_with_origins(origins: Origins) -> slice:
-    """Those from the first to the last, so that a block of origins does not cost a whole table."""
+    """From the first such series to the last: a block of origins must not cost a whole table."""
     series = origins.series
     return slice(int(series[0]), int(series[-1]) + 1) if len(series) else slice(0, 0)
 
@@ -117,19 +135,25 @@ def _series_with_origins(origins: Origins) -> slice:
 def _points(
     times: np.ndarray, values: np.ndarray, known: np.ndarray, first: int, origins: Origins
 ) -> Points:
-    """`first` is the number of the series in the first row."""
+    """Points of arrays with one row for each series; `first` is the series of the first row."""
     count = np.cumsum(known).reshape(known.shape)
     before = np.concatenate([[0], count[:-1, -1]])
     series = origins.series - first
-    return Points(times[known], values[known], before[series], count[series, origins.row])
+    return Points(
+        times=times[known],
+        values=values[known],
+        begin=before[series],
+        end=count[series, origins.step],
+    )
 
 
 def brackets(
     points: Points, origins: Origins, wanted: Float[np.ndarray, "origins nodes"]
 ) -> tuple[Int[np.ndarray, "origins nodes"], Int[np.ndarray, "origins nodes"]]:
-    """The points of each origin on both sides of times; one point twice outside of all.
+    """The points of each origin on both sides of the `wanted` times.
 
-    There must be points; for an origin that has none, any are returned.
+    Outside the points of an origin, both are the nearest one. There must be points; for an origin
+    that has none, they are arbitrary.
     """
     after = np.empty(wanted.shape, np.int64)
     bounds = np.flatnonzero(np.diff(origins.series)) + 1
@@ -142,66 +166,68 @@ def brackets(
     return np.clip(after - 1, first, last), np.clip(after, first, last)
 
 
-class Between(NamedTuple):
-    """Where times lie between the points of each origin: the points on both sides, the share of the
-    way from the left one, and whether there is a point at all.
+class Interpolation(NamedTuple):
+    """Linear interpolation between points: the points on both sides of each time, the weight of
+    the right one, and whether the origin has a point.
     """
 
     left: Int[np.ndarray, "origins nodes"]
     right: Int[np.ndarray, "origins nodes"]
-    share: Float[np.ndarray, "origins nodes"]
+    weight: Float[np.ndarray, "origins nodes"]
     exists: Bool[np.ndarray, " origins"]
 
-    def straight(self, values: Float[np.ndarray, " points"]) -> Float[np.ndarray, "origins nodes"]:
-        """Values along straight lines between the points; NaN where there is none."""
+    def of(self, values: Float[np.ndarray, " points"]) -> Float[np.ndarray, "origins nodes"]:
+        """Interpolated values; NaN for an origin without points."""
         start = values[self.left]
-        value = start + self.share * (values[self.right] - start)
+        value = start + self.weight * (values[self.right] - start)
         value[~self.exists] = np.nan
         return value
 
 
-def between(
+def interpolation(
     points: Points, origins: Origins, wanted: Float[np.ndarray, "origins nodes"]
-) -> Between:
-    """Where the `wanted` times lie; there must be points. Outside of all it is the nearest one."""
+) -> Interpolation:
+    """Interpolation to the `wanted` times; there must be points."""
     left, right = brackets(points, origins, wanted)
     start = points.times[left]
     width = points.times[right] - start
     inside = width > 0
-    share = np.where(inside, wanted - start, 0) / np.where(inside, width, 1)
-    return Between(left, right, share, points.exists)
+    weight = np.where(inside, wanted - start, 0) / np.where(inside, width, 1)
+    return Interpolation(left=left, right=right, weight=weight, exists=points.exists)
 
 
-def straight_between(
+def interpolate(
     points: Points, origins: Origins, wanted: Float[np.ndarray, "origins nodes"]
 ) -> Float[np.ndarray, "origins nodes"]:
-    """Values at `wanted` times along straight lines between the points of each origin.
+    """Values at the `wanted` times, interpolated linearly between the points of each origin.
 
-    Before the first point and after the last they stay as there; NaN where there is none.
+    Before the first point and after the last, values are constant. An origin without points has
+    NaN.
     """
     if not len(points.times):
         return np.full(wanted.shape, np.nan)
-    return between(points, origins, wanted).straight(points.values)
+    return interpolation(points, origins, wanted).of(points.values)
 
 
-def columns_between(
+def interpolate_columns(
     columns: Sequence[Points], origins: Origins, wanted: Float[np.ndarray, "origins nodes"]
 ) -> Float[np.ndarray, "origins nodes columns"]:
-    """`straight_between` for many columns. Those known at the same times share the search for
-    their places, which takes most of the time.
+    """`interpolate` for many columns.
+
+    Consecutive columns with the same times share one search, which takes most of the time.
     """
-    found = np.full((*wanted.shape, len(columns)), np.nan)
-    before, places = None, None
+    values = np.full((*wanted.shape, len(columns)), np.nan)
+    searched, shared = None, None
     for k, points in enumerate(columns):
         if not len(points.times):
             continue
-        if places is None or before is None or not _same_places(points, before):
-            before, places = points, between(points, origins, wanted)
-        found[..., k] = places.straight(points.values)
-    return found
+        if shared is None or searched is None or not _same_times(points, searched):
+            searched, shared = points, interpolation(points, origins, wanted)
+        values[..., k] = shared.of(points.values)
+    return values
 
 
-def _same_places(one: Points, other: Points) -> bool:
+def _same_times(one: Points, other: Points) -> bool:
     return (
         np.array_equal(one.end, other.end)
         and np.array_equal(one.begin, other.begin)

@@ -1,4 +1,4 @@
-"""Ridge regression for many lags and penalties at the price of one pass over the rows."""
+"""Ridge regression for many numbers of lags and penalties, in one pass over the samples."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from jaxtyping import Float, Int
 
 
 def ridge_weights(
-    features: Float[np.ndarray, "rows features"],
-    targets: Float[np.ndarray, "rows channels"],
-    known_lags: Int[np.ndarray, " rows"],
+    features: Float[np.ndarray, "samples features"],
+    targets: Float[np.ndarray, "samples channels"],
+    known_lags: Int[np.ndarray, " samples"],
     widths: dict[int, int],
     ridges: Sequence[float],
 ) -> dict[tuple[int, float], Float[np.ndarray, "_ channels"]]:
-    """For each pair of lags and ridge the weights of least mean squared error plus ridge times
-    squared weights. The first feature is 1, and its weight is not penalised.
+    """Weights for each pair of lags and ridge: those of least mean squared error plus ridge times
+    squared weights.
 
-    `widths` says how many of the first features belong to each number of
-    lags; a row serves those lags that it knows (`known_lags`). A NaN target leaves its channel
-    out of the row.
+    The first feature is 1, and its weight is not penalised. A number of lags uses the first
+    `widths[lags]` features and the samples with at least so many `known_lags`. A sample with a NaN
+    target does not count for that channel.
     """
     patterns, group = np.unique(~np.isnan(targets), axis=1, return_inverse=True)
     weights = {
@@ -28,7 +28,7 @@ def ridge_weights(
         for lags, width in widths.items()
         for ridge in ridges
     }
-    for number, pattern in enumerate(patterns.T):  # channels measured at the same rows
+    for number, pattern in enumerate(patterns.T):  # channels measured in the same samples
         channels = np.flatnonzero(group.reshape(-1) == number)
         sums = _sums(features, targets[:, channels], np.where(pattern, known_lags, 0), widths)
         for lags, (gram, moments) in sums.items():
@@ -40,34 +40,34 @@ def ridge_weights(
 def _sums(
     features: np.ndarray, targets: np.ndarray, known_lags: np.ndarray, widths: dict[int, int]
 ) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """Products of features with features and with targets, for each number of lags.
+    """Sums of products of features with features and with targets, for each number of lags.
 
-    Those of fewer lags are a corner of those of more, plus the rows that know only fewer.
+    The sums of fewer lags are a corner of those of more, plus the samples that know only fewer.
     """
-    found = {}
+    sums = {}
     widest = max(widths.values())
     gram, moments = np.zeros((widest, widest)), np.zeros((widest, targets.shape[1]))
     too_many = np.iinfo(np.int64).max
     for lags in sorted(widths, reverse=True):
         width = widths[lags]
-        rows = (known_lags >= lags) & (known_lags < too_many)
-        part = features[rows, :width]
+        samples = (known_lags >= lags) & (known_lags < too_many)
+        part = features[samples, :width]
         gram = gram[:width, :width] + part.T @ part
-        moments = moments[:width] + part.T @ targets[rows]
-        found[lags] = gram, moments
+        moments = moments[:width] + part.T @ targets[samples]
+        sums[lags] = gram, moments
         too_many = lags
-    return found
+    return sums
 
 
 def _solve(gram: np.ndarray, moments: np.ndarray, ridges: Sequence[float]) -> Iterator[np.ndarray]:
-    """Weights for each ridge; all zero without rows."""
-    rows = gram[0, 0]
-    if rows == 0:
+    """Weights for each ridge; zeros without samples."""
+    samples = gram[0, 0]
+    if samples == 0:
         yield from (np.zeros_like(moments) for _ in ridges)
         return
-    mean, target_mean = gram[0, 1:] / rows, moments[0] / rows
-    covariance = gram[1:, 1:] / rows - np.outer(mean, mean)
-    with_target = moments[1:] / rows - np.outer(mean, target_mean)
+    mean, target_mean = gram[0, 1:] / samples, moments[0] / samples
+    covariance = gram[1:, 1:] / samples - np.outer(mean, mean)
+    with_target = moments[1:] / samples - np.outer(mean, target_mean)
     for ridge in ridges:
         slopes = np.linalg.solve(covariance + ridge * np.eye(len(mean)), with_target)
         yield np.vstack([target_mean - mean @ slopes, slopes])

@@ -1,10 +1,10 @@
-"""Constant unknowns and a start state that bring a solution of the equations close to measurements.
+"""Trajectory fit: constant unknowns and an initial state by nonlinear least squares.
 
-The solver is Runge-Kutta of order four with given steps: for a block of epidemics, its slopes
-take a seventh of the time that they take through an adaptive solver, all of whose origins wait for
-the slowest.
-All functions take one origin and are mapped over blocks of one size; they run in double precision,
-because the last digits of a residual decide where least squares end.
+The solver is Runge-Kutta of order four with given steps. For a block of epidemics its Jacobian
+takes a seventh of the time of an adaptive solver, where all origins wait for the slowest.
+
+Functions of one origin are mapped over blocks of one size. They run in double precision, because
+the last digits of a residual decide where the minimisation ends.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ import optimistix as optx
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
+from physsm._values import Panel
+from physsm.models._baseline.state_columns import Columns, TrainingStatistics
+from physsm.physics.bounds import limits
 from physsm.physics.system import System
 
 Numbers = Array | np.ndarray
@@ -26,12 +29,15 @@ Numbers = Array | np.ndarray
 BLOCK = 64  # origins fitted at once
 _FIT_STEPS = 40
 _TOLERANCE = 1e-7  # of a scale
-_ROUNDING = 1e-14  # of the largest product of slopes
+_ROUNDING = 1e-14  # of the trace of the information matrix
+_RIDGE = 1e-6  # for unknowns that the regression cannot distinguish
+_MOST_POINTS = 5000  # of the regression for the initial unknowns
 
 
-class Units(NamedTuple):
-    """What variables of a fit are counted in and from: the scale of each state, and of each unknown
-    (before `constrain`) its usual value and a considerable change of it.
+class FitScales(NamedTuple):
+    """Scales of the variables of a fit: of each state, and of each unknown before `constrain`.
+
+    An unknown is `raw + change * y`. `prior` is the weight of the squares of y.
     """
 
     scale: Float[Numbers, " states"]
@@ -40,29 +46,32 @@ class Units(NamedTuple):
     prior: Float[Numbers, ""]
 
 
-class Measured(NamedTuple):
-    """The last rows of a history: states (0 where not `seen`), steps between the rows, and a guess
-    of the state at the first of them.
+class Measurements(NamedTuple):
+    """Measured states at the last time steps of a history, and the solver steps between them.
+
+    `states` are 0 where `seen` is 0. Measurement k lies at the solver's node `at[k]`. `guess` is an
+    estimate of the state at the first measurement.
     """
 
-    states: Float[Numbers, "*block rows states"]
-    seen: Float[Numbers, "*block rows states"]
+    states: Float[Numbers, "*block times states"]
+    seen: Float[Numbers, "*block times states"]
     length: Float[Numbers, "*block steps"]
     control: Float[Numbers, "*block steps controls"]
-    at: Int[Numbers, "*block rows"]
+    at: Int[Numbers, "*block times"]
     guess: Float[Numbers, "*block states"]
 
 
-class Range(NamedTuple):
-    """What states are held in."""
+class StateRange(NamedTuple):
+    """Range that states are clipped to."""
 
     low: Float[Numbers, "*block states"]
     high: Float[Numbers, "*block states"]
 
 
-class Shot(NamedTuple):
-    """Fitted unknowns with their standard deviations (NaN without a surplus of measurements), and
-    the state at the last row.
+class TrajectoryFit(NamedTuple):
+    """Fitted unknowns, their standard errors, and the state at the last time step.
+
+    Standard errors are NaN where there are no more measurements than variables.
     """
 
     theta: Float[Numbers, "*block unknowns"]
@@ -76,108 +85,108 @@ def solve(
     start: Float[Numbers, " states"],
     length: Float[Numbers, " steps"],
     control: Float[Numbers, "steps controls"],
-    within: Range,
+    within: StateRange,
 ) -> tuple[Float[Array, "nodes states"], Bool[Array, " nodes"]]:
-    """The states at the start and after each step, and whether they had to be held in the range
-    until then.
-    """
+    """States at the start and after each step, and whether any was clipped until then."""
 
-    def step(carry, given):
-        z, was_held = carry
-        h, u = given
+    def step(carry, inputs):
+        z, was_clipped = carry
+        h, u = inputs
         k1 = system.drift(theta, z, u)
         k2 = system.drift(theta, z + h / 2 * k1, u)
         k3 = system.drift(theta, z + h / 2 * k2, u)
         k4 = system.drift(theta, z + h * k3, u)
         moved = z + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
         moved = jnp.asarray(jnp.where(jnp.isfinite(moved), moved, within.high))
-        held = jnp.clip(moved, within.low, within.high)
-        after = held, was_held | jnp.any(held != moved)
+        inside = jnp.clip(moved, within.low, within.high)
+        after = inside, was_clipped | jnp.any(inside != moved)
         return after, after
 
-    _, (states, held) = lax.scan(step, (start, jnp.zeros((), bool)), (length, control))
-    return jnp.concatenate([start[None], states]), jnp.concatenate([jnp.zeros(1, bool), held])
+    _, (states, clipped) = lax.scan(step, (start, jnp.zeros((), bool)), (length, control))
+    return jnp.concatenate([start[None], states]), jnp.concatenate([jnp.zeros(1, bool), clipped])
 
 
-def _unknowns(system: System, y: Float[Array, " unknowns"], units: Units) -> Array:
-    return system.constrain(units.raw + units.change * y)
+def _unknowns(system: System, y: Float[Array, " unknowns"], scales: FitScales) -> Array:
+    return system.constrain(scales.raw + scales.change * y)
 
 
-def _misfit(
+def _residuals(
     system: System,
     y: Float[Array, " variables"],
-    measured: Measured,
-    units: Units,
-    within: Range,
-) -> tuple[Float[Array, "rows states"], Float[Array, " states"]]:
-    """Solution minus measurements at the rows, in scales, and the last state.
+    measured: Measurements,
+    scales: FitScales,
+    within: StateRange,
+) -> tuple[Float[Array, "times states"], Float[Array, " states"]]:
+    """Scaled differences of solution and measurements, and the last state.
 
-    `y` holds the start state, in scales from its guess, then the unknowns in their changes.
+    `y` holds the initial state, relative to its guess, then the unknowns; both are scaled.
     """
     n = len(system.states)
-    theta = _unknowns(system, y[n:], units)
-    start = measured.guess + units.scale * y[:n]
+    theta = _unknowns(system, y[n:], scales)
+    start = measured.guess + scales.scale * y[:n]
     states, _ = solve(system, theta, start, measured.length, measured.control, within)
-    at_rows = states[jnp.asarray(measured.at)]
-    misfit = (at_rows - measured.states) / units.scale[None]
-    return jnp.asarray(measured.seen * misfit), at_rows[-1]
+    at_times = states[jnp.asarray(measured.at)]
+    residuals = (at_times - measured.states) / scales.scale[None]
+    return jnp.asarray(measured.seen * residuals), at_times[-1]
 
 
 def _minimise(residual, y: Array) -> Array:
-    """The best found is returned even where the steps did not suffice."""
-    found = optx.least_squares(
+    """Levenberg-Marquardt from `y`; the best point where the steps do not suffice."""
+    best = optx.least_squares(
         lambda y, _: residual(y),
         optx.LevenbergMarquardt(rtol=_TOLERANCE, atol=_TOLERANCE),
         y,
         max_steps=_FIT_STEPS,
         throw=False,
     ).value
-    return jnp.where(jnp.isfinite(found).all(), found, y)
+    return jnp.where(jnp.isfinite(best).all(), best, y)
 
 
-def _fit_one(system: System, measured: Measured, units: Units, within: Range) -> Shot:
+def _fit_one(
+    system: System, measured: Measurements, scales: FitScales, within: StateRange
+) -> TrajectoryFit:
     n, k = len(system.states), len(system.unknowns)
 
     def residual(y):
-        misfit, end = _misfit(system, y, measured, units, within)
-        found = jnp.concatenate([misfit.reshape(-1), jnp.sqrt(units.prior) * y[n:]])
-        return found, (found, end)
+        residuals, end = _residuals(system, y, measured, scales, within)
+        stacked = jnp.concatenate([residuals.reshape(-1), jnp.sqrt(scales.prior) * y[n:]])
+        return stacked, (stacked, end)
 
     y = _minimise(lambda y: residual(y)[0], jnp.zeros(n + k, measured.states.dtype))
-    slopes, (left, end) = jax.jacfwd(residual, has_aux=True)(y)
+    jacobian, (remaining, end) = jax.jacfwd(residual, has_aux=True)(y)
     surplus = measured.seen.sum() - (n + k)
-    noise = jnp.sqrt((left**2).sum() / jnp.maximum(surplus, 1))
-    information = slopes.T @ slopes
-    # A little more, so that what is not determined has a large variance instead of none.
+    noise = jnp.sqrt((remaining**2).sum() / jnp.maximum(surplus, 1))
+    information = jacobian.T @ jacobian
+    # A small diagonal, so that an undetermined variable has a large variance instead of none.
     information = information + _ROUNDING * jnp.trace(information) * jnp.eye(n + k)
-    spread = noise * jnp.sqrt(jnp.diagonal(jnp.linalg.inv(information)))[n:]
-    theta, std = jax.jvp(lambda v: _unknowns(system, v, units), (y[n:],), (spread,))
-    return Shot(theta, jnp.where(surplus > 0, jnp.abs(std), jnp.nan), end)
+    std_of_y = noise * jnp.sqrt(jnp.diagonal(jnp.linalg.inv(information)))[n:]
+    theta, std = jax.jvp(lambda v: _unknowns(system, v, scales), (y[n:],), (std_of_y,))
+    return TrajectoryFit(theta, jnp.where(surplus > 0, jnp.abs(std), jnp.nan), end)
 
 
 @eqx.filter_jit
-def fit_block(system: System, measured: Measured, units: Units, within: Range) -> Shot:
-    """Fit unknowns and start of each origin of a block by itself."""
-    return jax.vmap(lambda one: _fit_one(system, one, units, within))(measured)
+def fit_block(
+    system: System, measured: Measurements, scales: FitScales, within: StateRange
+) -> TrajectoryFit:
+    """Unknowns and end state of each origin of a block, fitted by itself."""
+    return jax.vmap(lambda one: _fit_one(system, one, scales, within))(measured)
 
 
 @eqx.filter_jit
 def fit_together(
-    system: System, measured: Measured, units: Units, within: Range
+    system: System, measured: Measurements, scales: FitScales, within: StateRange
 ) -> Float[Array, " unknowns"]:
-    """One set of unknowns for all origins of a block, each with a start of its own; in terms of
-    `units`.
-    """
+    """One set of scaled unknowns for all origins of a block, each with its own initial state."""
     block, n = measured.guess.shape
 
     def residual(y):
         starts, shared = y[: block * n].reshape(block, n), y[block * n :]
 
         def one(start, given):
-            return _misfit(system, jnp.concatenate([start, shared]), given, units, within)[0]
+            return _residuals(system, jnp.concatenate([start, shared]), given, scales, within)[0]
 
-        misfit = jax.vmap(one)(starts, measured).reshape(-1)
-        return jnp.concatenate([misfit, jnp.sqrt(units.prior) * shared])
+        residuals = jax.vmap(one)(starts, measured).reshape(-1)
+        return jnp.concatenate([residuals, jnp.sqrt(scales.prior) * shared])
 
     y = jnp.zeros(block * n + len(system.unknowns), measured.states.dtype)
     return _minimise(residual, y)[block * n :]
@@ -190,9 +199,9 @@ def solve_block(
     start: Float[Numbers, "block states"],
     length: Float[Numbers, "block steps"],
     control: Float[Numbers, "block steps controls"],
-    within: Range,
+    within: StateRange,
 ) -> tuple[Float[Array, "block nodes states"], Bool[Array, "block nodes"]]:
-    """`solve` for a block, each origin with a range of its own."""
+    """`solve` for a block, each origin with its own range."""
     return jax.vmap(lambda *one: solve(system, *one))(theta, start, length, control, within)
 
 
@@ -202,11 +211,63 @@ def linear_in_unknowns(
     states: Float[Numbers, "points states"],
     controls: Float[Numbers, "points controls"],
 ) -> tuple[Float[Array, "points states"], Float[Array, "points states unknowns"]]:
-    """The drift is `known + factors @ theta`: both at given points."""
-    nothing = jnp.zeros(len(system.unknowns), jnp.result_type(states))
+    """The drift at given points as `known + factors @ theta`."""
+    zeros = jnp.zeros(len(system.unknowns), jnp.result_type(states))
 
     def one(z, u):
-        known = system.drift(nothing, z, u)
-        return known, jax.jacfwd(lambda theta: system.drift(theta, z, u))(nothing)
+        known = system.drift(zeros, z, u)
+        return known, jax.jacfwd(lambda theta: system.drift(theta, z, u))(zeros)
 
     return jax.vmap(one)(states, controls)
+
+
+def initial_unknowns(
+    system: System,
+    train: Panel,
+    columns: Columns,
+    statistics: TrainingStatistics,
+    states: Float[np.ndarray, "series steps states"],
+) -> tuple[Float[np.ndarray, " unknowns"], Float[np.ndarray, " unknowns"]]:
+    """Unknowns by linear regression of the slopes between time steps, and their natural sizes.
+
+    The natural size of an unknown is the change that moves a state by its scale in a median gap.
+    """
+    gaps = np.diff(train.times, axis=1)
+    series, step = np.nonzero(gaps > 0)
+    if not len(step):
+        return statistics.raw, np.ones_like(statistics.raw)
+    chosen = np.linspace(0, len(step) - 1, min(_MOST_POINTS, len(step))).astype(np.int64)
+    series, step = series[chosen], step[chosen]
+    before, after = states[series, step], states[series, step + 1]
+    slope = (after - before) / gaps[series, step, None]
+    u = train.controls[series, step][:, list(columns.control)]
+    with jax.enable_x64(True):
+        known, factors = map(np.asarray, linear_in_unknowns(system, (before + after) / 2, u))
+    per_gap = train.median_gap / statistics.scale
+    target = ((slope - known) * per_gap).reshape(-1)
+    features = (factors * per_gap[:, None]).reshape(len(target), len(system.unknowns))
+    usable = np.isfinite(target) & np.isfinite(features).all(1)
+    target, features = target[usable], features[usable]
+    size = np.sqrt((features**2).mean(0)) if len(features) else np.zeros_like(statistics.raw)
+    size = np.where(size > 0, size, 1)
+    gram = (features / size).T @ (features / size) + _RIDGE * len(features) * np.eye(len(size))
+    if not len(features):
+        return statistics.raw, 1 / size
+    return np.linalg.solve(gram, (features / size).T @ target) / size, 1 / size
+
+
+def unconstrained(system: System, theta: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Unknowns before `constrain`, moved inside their bounds by at least a small change."""
+    low, high = map(np.array, limits([unknown.bounds for unknown in system.unknowns]))
+    inset = np.minimum(least, 0.01 * (high - low))
+    with jax.enable_x64(True):
+        return np.asarray(system.unconstrain(np.clip(theta, low + inset, high - inset)))
+
+
+def typical_changes(system: System, raw: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Typical change of each unknown before `constrain`: its own size, and at least `least`.
+
+    An unknown with a bound is about a logarithm near it, so that its change is at least 1.
+    """
+    bounded = np.array([bool(unknown.bounds) for unknown in system.unknowns], bool)
+    return np.where(bounded, np.maximum(raw, 1), np.maximum(np.abs(raw), least))

@@ -1,1 +1,1 @@
-"""What models of one latent trajectory share: encoders, physics, decoder, objective."""
+"""Shared parts of models with one latent trajectory: encoders, physics, decoder, objective."""

@@ -1,4 +1,4 @@
-"""Settings of models that predict along one path from what they infer of a window."""
+"""Settings of encode-decode models, which predict one trajectory from the latents of a window."""
 
 from __future__ import annotations
 
@@ -24,30 +24,31 @@ class Recurrent(BaseModel):
 class EncodeDecodeConfig(NetworkConfig):
     """Settings beside those of all networks.
 
-    - `encoder_perceptron`: what reads each row.
-    - `control_perceptron`: what reads the controls, which the decoder is given beside the path.
-    - `curriculum`: share of the training over which the part of a window that counts grows from its
-      first tenth to all of it: a path that is wrong from its start learns nothing from its end.
+    - `encoder_perceptron`: the network that encodes each time step.
+    - `decoder_perceptron`: the network that decodes channels from the trajectory.
+    - `control_perceptron`: the network that encodes the controls, as inputs of the decoder.
+    - `curriculum`: share of the training in which the weighted part of a window grows from its
+      first tenth to all of it. The end of a trajectory with a wrong start teaches nothing.
     """
 
     encoder_perceptron: Perceptron = Perceptron(width=64, layers=1)
     decoder_perceptron: Perceptron = Perceptron(width=64, layers=1)
     control_perceptron: Perceptron = Perceptron(width=16, layers=1)
     curriculum: float = Field(default=0.4, ge=0, le=1)
-    # A path is learned from its start to its end: in more and larger steps than Phy-SSM takes.
+    # A trajectory is learned from its start to its end: in more and larger steps than Phy-SSM's.
     training: TrainingSettings = TrainingSettings(
         steps=1500, optimiser=OptimiserSettings(learning_rate=1e-2)
     )
 
 
 class LatentConfig(EncodeDecodeConfig):
-    """Settings of models that infer a distribution, of which a draw decides the path.
+    """Settings of models that infer a distribution of latents; a draw determines the trajectory.
 
-    - `encoder`: what reads the sequence of rows, from the last to the first.
-    - `latent`: the size of what is inferred of a window.
-    - `beta`: weight of the KL term, a mean over dimensions; `anneal`: share of the training over
-      which it grows from zero.
-    - `samples`: draws behind the spread of a forecast.
+    - `encoder`: the recurrent network over the time steps, from the last to the first.
+    - `latent`: the number of latents of a window.
+    - `beta`: weight of the KL divergence, a mean over dimensions.
+    - `anneal`: share of the training in which that weight grows from zero.
+    - `samples`: draws for the spread of a forecast.
     """
 
     encoder: Recurrent = Recurrent()
@@ -58,10 +59,10 @@ class LatentConfig(EncodeDecodeConfig):
 
 
 class ODEConfig(LatentConfig):
-    """Settings of models whose path solves a differential equation.
+    """Settings of models whose trajectory solves a differential equation.
 
-    - `drift`: the network that is, or adds to, its right-hand side.
-    - `solver`: how exactly it is solved.
+    - `drift`: the network that is its right-hand side, or a term of it.
+    - `solver`: tolerances and the most steps of the solver.
     """
 
     drift: Perceptron = Perceptron(width=64, layers=2)
@@ -69,12 +70,13 @@ class ODEConfig(LatentConfig):
 
 
 class PhysicsConfig(ODEConfig):
-    """Settings of models whose differential equation holds known physics.
+    """Settings of models whose differential equation contains known physics.
 
     - `ground_states`: channels with the name of a state are that state, without a decoder network.
-    - `controls_in_physics`: the equations see the controls, along straight lines between rows. If
-      not, as in the paper's comparison, they see their means, and only the decoder is given them.
-    - `start_perceptron`: what makes states of the latent start.
+    - `controls_in_physics`: the equations use the controls, linear between time steps. If not, as
+      in the paper's comparison, they use the means of the controls, and only the decoder reads the
+      controls.
+    - `start_perceptron`: the network from the latent start to the initial states.
     """
 
     ground_states: bool = True

@@ -15,7 +15,7 @@ from physsm.nn.gaussian import Gaussian, gaussian
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.recurrent import BothDirections, RecurrentStack, backwards
 
-CERTAIN = -2.0  # raw value of a std before training: 0.13
+INITIAL_RAW_STD = -2.0  # of latents before training; a standard deviation of 0.13
 
 
 class StepReader(eqx.Module):
@@ -33,7 +33,7 @@ class StepReader(eqx.Module):
         self.perceptron = MLP(inputs, shape.width, shape.layers, outputs, rng)
 
     def __call__(self, rows: Observations) -> Float[Array, "steps *batch outputs"]:
-        """Its outputs at each time step."""
+        """Outputs at each time step."""
         parts = [rows.last]
         parts += [rows.seen] if self.scales.table.shows_missing else []
         parts += [self.scales.table.scale_controls(rows.controls)]
@@ -85,6 +85,6 @@ class ParameterEncoder(eqx.Module):
         self.head = Dense(2 * stack.width, 2 * outputs, rng)
 
     def __call__(self, rows: Observations) -> Gaussian:
-        """For each window."""
+        """The distribution of each window's parameters."""
         mean, raw = jnp.split(self.head(self.stack(self.reader(rows), is_step(rows))), 2, axis=-1)
-        return gaussian(mean, raw + CERTAIN)
+        return gaussian(mean, raw + INITIAL_RAW_STD)

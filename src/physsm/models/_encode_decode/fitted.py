@@ -24,12 +24,13 @@ from physsm.models._steps import future_steps
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedTrajectory(FittedNetwork):
-    """A trained model that predicts one trajectory for each window. Of a history it reads the last
-    time steps, as many as the contexts of its training windows had.
+    """A trained model that predicts one trajectory for each window.
+
+    Of a history it reads the last time steps, as many as the contexts of its training windows have.
     """
 
     Scales = TrajectoryScales
-    follows_path: ClassVar[bool] = True
+    predicts_trajectory: ClassVar[bool] = True
 
     def _predict(self, history: Panel, query: Query, wants_spread: bool) -> Prediction:
         table, series = self.scales.table, np.arange(len(history))
@@ -38,7 +39,9 @@ class FittedTrajectory(FittedNetwork):
         )
         gaps = future.gaps / table.time_scale
         start = np.maximum(history.lengths - self.sizes.context, 0)
-        windows = Windows(series, start, history.lengths, history.lengths)
+        windows = Windows(
+            series=series, start=start, boundary=history.lengths, stop=history.lengths
+        )
         past = history.times[series, history.lengths - 1] - history.times[series, start]
         times = past / table.time_scale + np.cumsum(gaps, axis=0)
         asked = question(gaps, future.controls, times, future.controls)
@@ -49,36 +52,42 @@ class FittedTrajectory(FittedNetwork):
         if wants_spread:
             spread = self.spread(self._windowed.spread(history, windows, asked)[0][at])
         return Prediction(
-            mean,
-            spread,
-            self.scales.states.unscale(means.z[at]),
-            self._repeated(means.unknowns, future.steps.shape[1]),
-            self._warnings(history.ids, query.times, query.lengths, means.is_reached[at]),
+            mean=mean,
+            spread=spread,
+            states=self.scales.states.unscale(means.z[at]),
+            unknowns=self._repeated(means.unknowns, future.steps.shape[1]),
+            warnings=self._warnings(history.ids, query.times, query.lengths, means.is_reached[at]),
         )
 
     def _one_step(self, history: Panel) -> Prediction:
-        """By a window that ends before each time step."""
+        """Forecasts of windows, each of which ends before one of the time steps."""
         table = self.scales.table
         steps = np.arange(1, history.times.shape[1])
-        series, row = np.nonzero(steps[None, :] < history.lengths[:, None])
-        row = row + 1
-        windows = Windows(series, np.maximum(row - self.sizes.context, 0), row, row + 1)
+        series, step = np.nonzero(steps[None, :] < history.lengths[:, None])
+        step = step + 1
+        windows = Windows(
+            series=series,
+            start=np.maximum(step - self.sizes.context, 0),
+            boundary=step,
+            stop=step + 1,
+        )
         scaled_times = history.times / table.time_scale
-        gaps = scaled_times[series, row] - scaled_times[series, row - 1]
-        controls = history.controls[series, row][None]
-        times = scaled_times[series, row] - scaled_times[series, windows.start]
+        gaps = scaled_times[series, step] - scaled_times[series, step - 1]
+        controls = history.controls[series, step][None]
+        times = scaled_times[series, step] - scaled_times[series, windows.start]
         mean = np.full(history.values.shape, np.nan)
-        if len(row):
+        if len(step):
             asked = question(gaps[None], controls, times[None], controls)
             means = self._windowed.trajectories(history, windows, asked)
-            mean[series, row] = table.unscale(means.channels[0])
-        return Prediction(mean, np.broadcast_to(self.spread(np.zeros(1)), mean.shape).copy())
+            mean[series, step] = table.unscale(means.channels[0])
+        spread = np.broadcast_to(self.spread(np.zeros(1)), mean.shape).copy()
+        return Prediction(mean=mean, spread=spread)
 
     def interpolate(
         self, history: Any, *, times: Any = None, coverage: float | None = 0.9
     ) -> Forecast:
-        """Values inside the history, given all of its measurements: along the trajectory of the
-        window that a time lies in.
+        """Values inside the history, given all of its measurements: on the trajectory of the window
+        around each time.
         """
         check_coverage(coverage)
         panel = self.check(history)
@@ -95,18 +104,19 @@ class FittedTrajectory(FittedNetwork):
             drawn = self._windowed.spread(panel, tiles.windows, asked)[0]
             spread = self.spread(drawn[tiles.place])
         prediction = Prediction(
-            mean,
-            spread,
-            self.scales.states.unscale(means.z[tiles.place]),
+            mean=mean,
+            spread=spread,
+            states=self.scales.states.unscale(means.z[tiles.place]),
             warnings=self._warnings(panel.ids, at, lengths, means.is_reached[tiles.place]),
         )
-        gaussian = uncalibrated(len(panel.channels))  # the calibration is that of forecasts
+        gaussian = uncalibrated(len(panel.channels))  # the calibration is valid for forecasts
         return self._as_forecast(panel, at, lengths, prediction, coverage, gaussian)
 
     def unknowns(self, history: Any) -> Unknowns:
-        """The unknowns of each window of the history: constant along its trajectory, with their
-        spread over draws of the inferred latents. No standard errors of the unknowns are known that
-        the text calls constant: their spread is NaN.
+        """The unknowns of each window of the history, constant along its trajectory.
+
+        `std` is the spread over draws of the inferred latents. It is NaN for unknowns that the text
+        calls constant, because the model has no standard errors of them.
         """
         if self.system is None:
             return super().unknowns(history)

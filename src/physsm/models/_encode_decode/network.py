@@ -1,4 +1,4 @@
-"""The network of an encode-decode model: what a model implements, and what it inherits."""
+"""Base class of the networks of encode-decode models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class AbstractEncodeDecode(eqx.Module):
 
     `infer` works on a batch, series after time; in its result series come first. `draw`,
     `trajectory` and `unknowns` take one series. A model implements `infer` and `trajectory`. It may
-    override the rest up to the heading.
+    override the methods up to the heading "What a model inherits".
     """
 
     decoder: TrajectoryDecoder
@@ -82,7 +82,7 @@ class AbstractEncodeDecode(eqx.Module):
 
     @property
     def samples(self) -> int:
-        """Draws behind the spread of a forecast; none if nothing is uncertain."""
+        """Draws for the spread of a forecast; 0 if nothing is uncertain."""
         return self.config.samples
 
     # What a model inherits.
@@ -94,12 +94,12 @@ class AbstractEncodeDecode(eqx.Module):
 
     @property
     def starts_well(self) -> bool:
-        """Before training it knows nothing."""
+        """Whether forecasts are good before any training."""
         return False
 
     @property
     def physics_text(self) -> str | None:
-        """The text of its physics, if it has some."""
+        """The text of the physics; None without physics."""
         return None
 
     @property
@@ -109,7 +109,7 @@ class AbstractEncodeDecode(eqx.Module):
         return repr((kind, self.physics_text, self.scales, self.config))
 
     def starts(self, inferred: Any, key: PRNGKeyArray | None) -> Any:
-        """A draw for each series."""
+        """A draw of the latents of each series; means if there is no key."""
         if key is None:
             return jax.vmap(lambda one: self.draw(one, None))(inferred)
         number = jax.tree.leaves(inferred)[0].shape[0]
@@ -118,7 +118,7 @@ class AbstractEncodeDecode(eqx.Module):
     def trajectories(
         self, starts: Any, times: Float[Array, "times batch"], timeline: Timeline
     ) -> Trajectory:
-        """The trajectory of each series at times of its own."""
+        """The trajectory of each series at its own times."""
         along = jax.vmap(self.trajectory, in_axes=(0, 1, 1), out_axes=1)
         return along(starts, times, timeline)
 

@@ -1,8 +1,8 @@
-"""What is minimised: reconstruction + beta KL + what a method adds.
+"""Training objective: reconstruction error + beta * KL divergence + penalty of the method.
 
-The reconstruction error is the mean square over all measured cells of a channel, summed over
-channels, as for Phy-SSM; it covers the context and the target. A step in which a solver did not
-reach the end of its window has no finite loss: it is skipped and counted.
+The reconstruction error is the mean square over all measurements of a channel, summed over
+channels, as for Phy-SSM. It covers the context and the target. Where a solver does not reach the
+end of a window, the loss is not finite: the training loop skips and counts such steps.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from physsm.models._encode_decode.values import Trajectory, Window, as_window
 from physsm.models._network.observations import is_step
 from physsm.models._network.reductions import mean_square, ramp
 
-_FIRST_SHARE = 0.1  # of a window: what counts at the beginning of a curriculum
+_FIRST_SHARE = 0.1  # of a window: the weighted part at the beginning of the curriculum
 
 
-class Followed(NamedTuple):
-    """A batch of windows followed: unweighted terms, and the path."""
+class ObjectiveTerms(NamedTuple):
+    """Unweighted terms of the objective for a batch of windows, and the trajectories."""
 
     reconstruction: Float[Array, ""]
     kl: Float[Array, ""]
@@ -30,43 +30,44 @@ class Followed(NamedTuple):
     trajectory: Trajectory
 
 
-def follow(
+def objective_terms(
     network: AbstractEncodeDecode,
     batch: Batch,
     context: int,
     key: PRNGKeyArray | None,
-    reach: Array | float = 1.0,
-) -> Followed:
-    """All terms for a batch; means instead of draws if there is no key. `reach` is the share of
-    each window that counts, from its start.
+    share: Array | float = 1.0,
+) -> ObjectiveTerms:
+    """All terms for a batch; means instead of draws if there is no key.
+
+    `share` is the weighted part of each window, from its start.
     """
-    window = _as_far_as(as_window(batch, context, network.dtype), reach)
+    window = _as_far_as(as_window(batch, context, network.dtype), share)
     inferred = network.infer(window.rows)
     starts = network.starts(inferred, key)
     trajectory = network.trajectories(starts, window.timeline.times, window.timeline)
     predicted = network.decode(trajectory.z, window.timeline.controls)
-    return Followed(
-        mean_square(predicted - window.values, window.weight),
-        network.divergence(window, inferred, trajectory),
-        network.penalty(window, inferred, starts, trajectory, key),
-        trajectory,
+    return ObjectiveTerms(
+        reconstruction=mean_square(predicted - window.values, window.weight),
+        kl=network.divergence(window, inferred, trajectory),
+        penalty=network.penalty(window, inferred, starts, trajectory, key),
+        trajectory=trajectory,
     )
 
 
 def objective(
     network: AbstractEncodeDecode, batch: Batch, context: int, key: PRNGKeyArray, progress: Array
 ) -> Float[Array, ""]:
-    """The weighted sum."""
+    """The weighted sum of the terms; NaN if a solver did not reach the end."""
     share = _FIRST_SHARE + (1 - _FIRST_SHARE) * ramp(progress, network.config.curriculum)
-    found = follow(network, batch, context, key, share)
-    beta = network.beta(progress).astype(found.kl.dtype)
-    total = found.reconstruction + beta * found.kl + found.penalty
-    return jnp.asarray(jnp.where(found.trajectory.is_reached.all(), total, jnp.nan))
+    terms = objective_terms(network, batch, context, key, share)
+    beta = network.beta(progress).astype(terms.kl.dtype)
+    total = terms.reconstruction + beta * terms.kl + terms.penalty
+    return jnp.asarray(jnp.where(terms.trajectory.is_reached.all(), total, jnp.nan))
 
 
 def reconstruction(network: AbstractEncodeDecode, batch: Batch, context: int) -> Float[Array, ""]:
-    """The error by which the best parameters are chosen: of the target alone, which is what a
-    forecast is for.
+    """The validation error, by which the best parameters are chosen: that of the target alone,
+    because a forecast is of the target.
     """
     window = as_window(batch, context, network.dtype)
     starts = network.starts(network.infer(window.rows), None)
@@ -75,10 +76,10 @@ def reconstruction(network: AbstractEncodeDecode, batch: Batch, context: int) ->
     return mean_square(error[context:], window.weight[context:])
 
 
-def _as_far_as(window: Window, reach: Array | float) -> Window:
-    """The window with weights of zero after a share of its rows, those before it not counted."""
+def _as_far_as(window: Window, share: Array | float) -> Window:
+    """The window with weights of zero after a share of its time steps; padding does not count."""
     dtype = window.weight.dtype
     before = (1 - is_step(window.rows)).sum(0)
-    rows = jnp.arange(len(window.weight), dtype=dtype)[:, None] - before[None]
-    counted = rows <= jnp.asarray(reach, dtype) * (len(window.weight) - before)[None]
+    steps = jnp.arange(len(window.weight), dtype=dtype)[:, None] - before[None]
+    counted = steps <= jnp.asarray(share, dtype) * (len(window.weight) - before)[None]
     return window._replace(weight=window.weight * counted[..., None].astype(dtype))

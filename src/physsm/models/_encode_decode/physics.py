@@ -1,4 +1,4 @@
-"""Known physics as the drift of a path, in scaled states and the plan's unit of time."""
+"""Known physics as the drift of a trajectory, in scaled states and the network's unit of time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from physsm.models._encode_decode.latent_ode import start_posterior
 from physsm.models._encode_decode.network import AbstractEncodeDecode
 from physsm.models._encode_decode.scales import TrajectoryScales
 from physsm.models._encode_decode.values import Timeline, Trajectory
-from physsm.models._network import unknowns as terms
+from physsm.models._network import unknowns
 from physsm.models._network.observations import Observations
 from physsm.nn.gaussian import Gaussian
 from physsm.nn.interpolation import interpolate_linear
@@ -27,15 +27,15 @@ from physsm.nn.parameter_groups import PHYSICAL
 from physsm.physics.bounds import limits
 from physsm.physics.system import System
 
-_SMALL = 0.01  # gain of a network that only corrects
+_SMALL = 0.01  # initial gain of a network that corrects the known drift
 
 
 class KnownPhysics(eqx.Module):
-    """The written equations of a system. It has nothing to train."""
+    """The equations of a system, without trained parameters."""
 
     system: System = eqx.field(static=True)
     scales: TrajectoryScales = eqx.field(static=True)
-    sees_controls: bool = eqx.field(static=True)
+    uses_controls: bool = eqx.field(static=True)
 
     @property
     def size(self) -> int:
@@ -43,11 +43,11 @@ class KnownPhysics(eqx.Module):
         return len(self.system.states)
 
     def theta(self, raw: Float[Array, " unknowns"]) -> Float[Array, " unknowns"]:
-        """Unbounded numbers as unknowns in physical units, within their bounds."""
-        return terms.in_physical_units(self.system, self.scales, raw, is_implicit=False)
+        """Unknowns in physical units, within their bounds, from unbounded numbers."""
+        return unknowns.in_physical_units(self.system, self.scales, raw, is_implicit=False)
 
     def drift(self, theta: Float[Array, " unknowns"], timeline: Timeline) -> Drift:
-        """Of time and scaled state. States outside of their bounds count as at these."""
+        """The drift as a function of time and scaled state. States are clipped to their bounds."""
         scale = jnp.asarray(np.array(self.scales.states.state_scale), theta.dtype)
         lower, upper = (jnp.asarray(end, theta.dtype) for end in limits(self.system.state_bounds))
         controls = self._signal(timeline)
@@ -60,30 +60,32 @@ class KnownPhysics(eqx.Module):
 
         return rate
 
-    def nodes(self, timeline: Timeline, otherwise: float) -> Nodes:
-        """Where steps of a solver must end: at rows, if controls have a kink there."""
-        return timeline.times if self.sees_controls and self.system.controls else otherwise
+    def nodes(self, timeline: Timeline, spacing: float) -> Nodes:
+        """Times at which solver steps must end: time steps, if the controls have a kink there; else
+        multiples of `spacing`.
+        """
+        return timeline.times if self.uses_controls and self.system.controls else spacing
 
     def _signal(self, timeline: Timeline) -> Callable[[Array], Array]:
-        """The controls of the physics over time: along straight lines between rows, or as they are
-        on average.
+        """Controls of the physics as a function of time: linear between time steps, or their
+        training means.
         """
         used = np.array(
             [self.scales.table.controls.index(name) for name in self.system.controls], int
         )
         values = timeline.controls[:, used]
-        if not self.sees_controls or not len(used):
-            usual = np.array(self.scales.table.control_shift)[used]
-            return lambda _: jnp.asarray(usual, values.dtype)
+        if not self.uses_controls or not len(used):
+            means = np.array(self.scales.table.control_shift)[used]
+            return lambda _: jnp.asarray(means, values.dtype)
 
         return lambda t: interpolate_linear(t, timeline.times, values)
 
 
 class PhysicsTrajectory(AbstractEncodeDecode):
-    """A path of physical states, from a start that an encoder infers.
+    """A trajectory of physical states, from a start that an encoder infers.
 
-    `to_state` makes scaled states of the latent start. `constants` are the unknowns before bounds,
-    where nothing is inferred of them.
+    `to_state` maps the latent start to scaled states. `constants` are the unknowns before bounds,
+    without the part that is inferred for each window.
     """
 
     encoder: ReversedEncoder
@@ -94,50 +96,51 @@ class PhysicsTrajectory(AbstractEncodeDecode):
 
     @property
     def physics_text(self) -> str:
-        """The text of its physics."""
+        """The text of the physics."""
         return self.physics.system.text
 
     def start_posterior(self, rows: Observations) -> Gaussian:
-        """The latent start of each path."""
+        """The latent start of each trajectory."""
         return start_posterior(self.head, self.encoder(rows))
 
     @property
     def is_inferred(self) -> Float[np.ndarray, " unknowns"]:
         """1 for unknowns of a window, 0 for those that the text calls constant."""
-        constant = terms.of_kind(self.physics.system, "constant")
+        constant = unknowns.of_kind(self.physics.system, "constant")
         return np.array(
             [float(i not in constant) for i in range(len(self.physics.system.unknowns))]
         )
 
     def unknowns_of(self, inferred: Float[Array, " unknowns"]) -> Float[Array, " unknowns"]:
-        """What is inferred of a window is added to the constants; an unknown that the text calls
-        constant is the same for all windows.
+        """Unknowns of a window in physical units: constants plus the inferred part.
+
+        An unknown that the text calls constant has no inferred part.
         """
         chosen = jnp.asarray(self.is_inferred, inferred.dtype)
         return self.physics.theta(self.constants + inferred * chosen)
 
     def state(self, latent: Float[Array, " latent"]) -> Float[Array, " n"]:
-        """Scaled states of a latent start."""
+        """Scaled states from a latent start."""
         offset = jnp.asarray(np.array(self.scales.states.state_offset), latent.dtype)
         return offset + self.to_state(latent)
 
-    def follow(
+    def solve(
         self,
         start: Float[Array, " n"],
         drift: Drift,
         times: Float[Array, " times"],
         timeline: Timeline,
     ) -> Trajectory:
-        """Along a drift, from a scaled state."""
+        """The trajectory of a drift from a scaled state."""
         nodes = self.physics.nodes(timeline, self.scales.node)
-        found = solve_ode(drift, start, times, self.config.solver, nodes)
-        return Trajectory(found.states, found.is_reached)
+        solution = solve_ode(drift, start, times, self.config.solver, nodes)
+        return Trajectory(solution.states, solution.is_reached)
 
 
 def physics_parts(
     system: System, scales: TrajectoryScales, config: PhysicsConfig, size: int, rng: Generator
 ) -> dict[str, object]:
-    """What all networks around physics are made of; their decoder sees `size` numbers."""
+    """Parts of every network with known physics; the decoder has `size` inputs."""
     shape, width = config.start_perceptron, config.encoder.width
     states = len(system.states)
     return {
@@ -147,12 +150,12 @@ def physics_parts(
         "encoder": ReversedEncoder(scales, config.encoder_perceptron, config.encoder, rng),
         "head": Dense(width, 2 * config.latent, rng),
         "to_state": MLP(config.latent, shape.width, shape.layers, states, rng),
-        "constants": terms.starts(system, scales),
+        "constants": unknowns.starts(system, scales),
         "physics": KnownPhysics(system, scales, config.controls_in_physics),
     }
 
 
 def residual_drift(inputs: int, config: PhysicsConfig, states: int, rng: Generator) -> MLP:
-    """What is added to the known drift; at first nearly nothing."""
+    """A network that is added to the known drift, nearly zero before training."""
     shape = config.drift
     return MLP(inputs, shape.width, shape.layers, states, rng, activation="tanh", last_gain=_SMALL)

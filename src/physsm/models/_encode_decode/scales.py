@@ -16,8 +16,9 @@ from physsm.models._network.scales import (
 
 @dataclass(frozen=True)
 class TrajectoryScales(Scales):
-    """`span` is the length of a training window in the network's unit of time: the natural time
-    scale of a learned drift.
+    """Scales of a network, with the length of a training window in the network's unit of time.
+
+    This `span` is the natural time scale of a learned drift.
     """
 
     span: float = 1.0
@@ -41,5 +42,5 @@ class TrajectoryScales(Scales):
 
     @property
     def node(self) -> float:
-        """Where steps of a solver end: at quarters of a training window."""
+        """Spacing of times at which solver steps end: a quarter of a training window."""
         return self.span / 4

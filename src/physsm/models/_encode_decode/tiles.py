@@ -1,4 +1,4 @@
-"""A history as windows, one after the other, and where times inside of it are in them."""
+"""Tiles of a history: consecutive windows, with the times to interpolate inside each."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from physsm.data.window import Windows
 
 
 class Tiles(NamedTuple):
-    """Windows that share their end rows, and what each is asked for, padded, time first.
+    """Windows that share their end steps, with times and controls inside each, padded, time first.
 
-    `place` are two indices for each series and wanted time: which of its window's times it is, and
-    which window.
+    `place` has two indices for each series and wanted time: of the time inside its window, and of
+    the window.
     """
 
     windows: Windows
@@ -25,17 +25,23 @@ class Tiles(NamedTuple):
 
 
 def tiles_of(panel: Panel, wanted: Float[np.ndarray, "series steps"], context: int) -> Tiles:
-    """Windows of at most `context` rows over each series, with the times wanted inside them."""
+    """Windows of at most `context` time steps over each series, with the `wanted` times."""
     series, start, stop, tile = [], [], [], np.zeros(wanted.shape, np.int64)
     for i, one in enumerate(panel):
-        rows = len(one.times)
-        starts = np.arange(0, max(rows - 1, 1), context - 1)
-        row = np.searchsorted(one.times, wanted[i], side="right") - 1
-        tile[i] = len(series) + np.clip(row // (context - 1), 0, len(starts) - 1)
+        steps = len(one.times)
+        starts = np.arange(0, max(steps - 1, 1), context - 1)
+        step = np.searchsorted(one.times, wanted[i], side="right") - 1
+        tile[i] = len(series) + np.clip(step // (context - 1), 0, len(starts) - 1)
         series += [i] * len(starts)
         start += starts.tolist()
-        stop += np.minimum(starts + context, rows).tolist()
-    windows = Windows(*(np.array(column, np.int64) for column in (series, start, stop, stop)))
+        stop += np.minimum(starts + context, steps).tolist()
+    ends = np.array(stop, np.int64)
+    windows = Windows(
+        series=np.array(series, np.int64),
+        start=np.array(start, np.int64),
+        boundary=ends,
+        stop=ends,
+    )
     number = np.bincount(tile.reshape(-1), minlength=windows.number)
     order = np.argsort(tile.reshape(-1), kind="stable")
     first = np.cumsum(number) - number
@@ -49,4 +55,4 @@ def tiles_of(panel: Panel, wanted: Float[np.ndarray, "series steps"], context: i
         at = (place[0][i], place[1][i])
         columns = [np.interp(wanted[i], one.times, column) for column in one.controls.T]
         controls[at] = np.array(columns).reshape(-1, wanted.shape[1]).T
-    return Tiles(windows, times, controls, place)
+    return Tiles(windows=windows, times=times, controls=controls, place=place)

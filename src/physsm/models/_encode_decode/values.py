@@ -18,13 +18,14 @@ class Timeline(NamedTuple):
     before it) and controls.
     """
 
-    times: Float[Array, "*rows"]
-    controls: Float[Array, "*rows controls"]
+    times: Float[Array, "*steps"]
+    controls: Float[Array, "*steps controls"]
 
 
 class Trajectory(NamedTuple):
-    """States at wanted times; `is_reached` is False where the solver did not get that far.
-    `log_density` is the log density of the states, for models that follow it too.
+    """States at given times; `is_reached` is False where the solver stopped before.
+
+    `log_density` is the log density of the states, for models that integrate it.
     """
 
     z: Float[Array, "*times d"]
@@ -39,24 +40,24 @@ class Window(NamedTuple):
 
     rows: Observations
     timeline: Timeline
-    values: Float[Array, "rows batch channels"]
-    weight: Float[Array, "rows batch channels"]
+    values: Float[Array, "steps batch channels"]
+    weight: Float[Array, "steps batch channels"]
 
 
 serialisable(Timeline, Trajectory)
 
 
-def elapsed(gaps: Float[Array, " rows *batch"]) -> Float[Array, " rows *batch"]:
+def elapsed(gaps: Float[Array, " steps *batch"]) -> Float[Array, " steps *batch"]:
     """Times since the first time step, from gaps that begin with `FIRST_GAP` after zeros."""
     return jnp.maximum(jnp.cumsum(gaps, axis=0) - FIRST_GAP, 0)
 
 
 def as_window(batch: Batch, context: int, dtype: Any) -> Window:
-    """A batch as a network sees it."""
-    rows = in_precision(batch, dtype)
+    """A batch as inputs and targets of a network."""
+    arrays = in_precision(batch, dtype)
     return Window(
-        rows=jax.tree.map(lambda leaf: leaf[:context], observations(rows)),
-        timeline=Timeline(elapsed(rows.gaps), rows.controls),
-        values=rows.values,
-        weight=rows.observed * rows.valid[..., None],
+        rows=jax.tree.map(lambda leaf: leaf[:context], observations(arrays)),
+        timeline=Timeline(elapsed(arrays.gaps), arrays.controls),
+        values=arrays.values,
+        weight=arrays.observed * arrays.valid[..., None],
     )

@@ -1,4 +1,4 @@
-"""Trajectories of windows: a network asked for times of windows, in blocks of one shape."""
+"""Trajectories of windows at given times, by a compiled network in blocks of one shape."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from physsm.models._encode_decode.values import Timeline, elapsed
 from physsm.models._network.compiled import CompiledNetwork, rounded_up
 from physsm.models._network.reductions import spread_of
 
-_BLOCK, _LARGE_BLOCK = 32, 256  # windows at once: of a few, and of very many
+_BLOCK, _LARGE_BLOCK = 32, 256  # windows of a block; the large one from _MANY windows on
 _MANY = 512
-_DRAWS_AT_ONCE = 2**21  # draws times windows times times: bounds the memory
+_DRAWS_AT_ONCE = 2**21  # most draws * windows * times of one computation: bounds the memory
 
 
 class Question(NamedTuple):
-    """Windows and the times asked of them, time first. `gaps` and `controls` are those of the time
-    steps after each window; `times` are scaled times since its first step, with the controls then.
+    """Windows and the times to predict in each, time first.
+
+    `gaps` and `controls` are those of the time steps after each window. `times` are scaled times
+    since its first step, and `controls_then` the controls at these times.
     """
 
     rows: Any  # Observations of the windows
@@ -54,12 +56,15 @@ serialisable(Trajectories)
 
 
 def trajectories(network: AbstractEncodeDecode, asked: Question) -> Trajectories:
-    """The means."""
+    """Mean trajectories."""
     starts = network.starts(network.infer(asked.rows), None)
-    trajectory = network.trajectories(starts, asked.times, _course(asked))
+    trajectory = network.trajectories(starts, asked.times, _timeline(asked))
     channels = network.decode(trajectory.z, asked.controls_then)
     return Trajectories(
-        channels, trajectory.z, trajectory.is_reached, jax.vmap(network.unknowns)(starts)
+        channels=channels,
+        z=trajectory.z,
+        is_reached=trajectory.is_reached,
+        unknowns=jax.vmap(network.unknowns)(starts),
     )
 
 
@@ -67,10 +72,10 @@ def spread_of_trajectories(
     network: AbstractEncodeDecode, asked: Question, samples: int
 ) -> tuple[Float[Array, "times windows channels"], Float[Array, "windows unknowns"]]:
     """Spread of channels and unknowns over draws of the inferred latents."""
-    inferred, timeline = network.infer(asked.rows), _course(asked)
+    inferred, timeline = network.infer(asked.rows), _timeline(asked)
 
     def one_draw(key: Array) -> tuple[Array, Array]:
-        # The same noise for all windows: none may depend on which others it is run with.
+        # The same noise for all windows: a forecast must not depend on the other windows.
         starts = jax.vmap(lambda one: network.draw(one, key))(inferred)
         trajectory = network.trajectories(starts, asked.times, timeline)
         channels = network.decode(trajectory.z, asked.controls_then)
@@ -86,27 +91,27 @@ def spread_of_trajectories(
 
 
 def _together(samples: int, times: int) -> int:
-    """Draws to compute at once: a divisor of all."""
+    """Draws to compute at once: a divisor of their number."""
     fitting = (n for n in range(1, samples + 1) if samples % n == 0 and n * times <= _DRAWS_AT_ONCE)
     return max(fitting, default=1)
 
 
-def _course(asked: Question) -> Timeline:
+def _timeline(asked: Question) -> Timeline:
     times = elapsed(jnp.concatenate([asked.rows.gaps, asked.gaps]))
     return Timeline(times, jnp.concatenate([asked.rows.controls, asked.controls]))
 
 
 class WindowedNetwork:
-    """A compiled network that is asked for times of windows, with contexts of at most `context`."""
+    """A compiled network for windows with contexts of at most `context` time steps."""
 
     def __init__(self, compiled: CompiledNetwork, context: int):
         self.compiled, self.context = compiled, rounded_up(context)
 
     def trajectories(self, panel: Panel, windows: Windows, asked: Question) -> Trajectories:
-        """The means at the times asked for. Of the question, `rows` are read from the panel."""
+        """Mean trajectories. The `rows` of the question are read from the panel."""
         blocks = self._blocks(panel, windows, asked, _LARGE_BLOCK)
         parts = [self.compiled(trajectories, block) for block in blocks]
-        return Trajectories(*_joined(parts, (1, 1, 1, 0), windows.number, len(asked.times)))
+        return Trajectories._make(_joined(parts, (1, 1, 1, 0), windows.number, len(asked.times)))
 
     def spread(
         self, panel: Panel, windows: Windows, asked: Question
@@ -126,7 +131,7 @@ class WindowedNetwork:
     def _blocks(
         self, panel: Panel, windows: Windows, asked: Question, largest: int
     ) -> Iterator[Question]:
-        """All windows; the last block is filled up with the last window."""
+        """All windows in blocks; the last block repeats the last window."""
         size = _BLOCK if windows.number <= _MANY else largest
         gaps, controls = _padded(asked.gaps, asked.controls, zeros=True)
         times, controls_then = _padded(asked.times, asked.controls_then, zeros=False)
@@ -145,7 +150,7 @@ class WindowedNetwork:
 def question(
     gaps: np.ndarray, controls: np.ndarray, times: np.ndarray, controls_then: np.ndarray
 ) -> Question:
-    """A question whose windows are still to be read."""
+    """A question without the observations of its windows, which are read from a panel."""
     return Question(
         rows=None, gaps=gaps, controls=controls, times=times, controls_then=controls_then
     )
@@ -154,7 +159,7 @@ def question(
 def question_inside(
     panel: Panel, windows: Windows, times: np.ndarray, controls_then: np.ndarray
 ) -> Question:
-    """A question for times inside windows: after them, their last steps are repeated."""
+    """A question for times inside windows: after a window, its last step is repeated."""
     last = panel.controls[windows.series, windows.stop - 1]
     return question(np.zeros((1, windows.number)), last[None], times, controls_then)
 
@@ -162,7 +167,7 @@ def question_inside(
 def _joined(
     parts: list[Any], axes: tuple[int, ...], windows: int, times: int
 ) -> tuple[np.ndarray, ...]:
-    """Fields of results along their axes of windows, without the padding."""
+    """Fields of results, concatenated along their axes of windows, without the padding."""
     joined = []
     for field, axis in enumerate(axes):
         whole = np.concatenate([np.asarray(part[field]) for part in parts], axis)
@@ -170,11 +175,11 @@ def _joined(
     return tuple(joined)
 
 
-def _padded(first: np.ndarray, controls: np.ndarray, zeros: bool) -> tuple[np.ndarray, np.ndarray]:
-    """After the last step, zeros or the same again; controls stay."""
-    missing = rounded_up(len(first)) - len(first)
-    last = np.zeros_like(first[-1:]) if zeros else first[-1:]
+def _padded(times: np.ndarray, controls: np.ndarray, zeros: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Arrays with a rounded number of steps: the last step is repeated, or its value is zero."""
+    missing = rounded_up(len(times)) - len(times)
+    last = np.zeros_like(times[-1:]) if zeros else times[-1:]
     return (
-        np.concatenate([first, np.repeat(last, missing, axis=0)]),
+        np.concatenate([times, np.repeat(last, missing, axis=0)]),
         np.concatenate([controls, np.repeat(controls[-1:], missing, axis=0)]),
     )

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from physsm._values import Panel, Series
-from physsm.models._base import Prediction, straight_lines
+from physsm.models._base import Prediction, linear_interpolation
 from physsm.models._network.compiled import CompiledNetwork
 from physsm.models._network.observations import Observations, series_first
 from physsm.models.phy_ssm import forecast
@@ -113,7 +113,7 @@ def _as_prediction(
     scales, past = network.scales, network.decoder.past_channels
     values = scales.table.unscale(channels)
     if len(past):
-        values[..., past] = straight_lines(panel, wanted)[..., past]
+        values[..., past] = linear_interpolation(panel, wanted)[..., past]
     return Prediction(
         values, scales.table.unscale_spread(spread), scales.states.unscale(z_ext), None
     )
