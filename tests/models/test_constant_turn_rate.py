@@ -9,6 +9,7 @@ from physsm._errors import ConfigError
 from physsm._values import Panel, Series
 from physsm.models.constant_turn_rate import MODEL
 from physsm.models.constant_velocity import MODEL as STRAIGHT
+from tests.examples import examples
 from tests.models.tracks import arcs, turned, turned_values
 
 TRACK = {"positions": ["x", "y"], "heading": "psi", "velocities": ["v_x", "v_y"]}
@@ -41,7 +42,7 @@ def test_the_heading_grows_beyond_half_a_turn():
     np.testing.assert_allclose(np.diff(heading), 100.0, rtol=1e-6)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(angle=st.floats(-10, 10))
 @pytest.mark.parametrize("turn_from", ["positions", "heading"])
 def test_a_turned_frame_turns_the_forecast(turn_from, angle):
@@ -56,7 +57,7 @@ def test_a_turned_frame_turns_the_forecast(turn_from, angle):
     np.testing.assert_allclose(there, turned_values(found, angle), rtol=1e-8, atol=1e-6)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     step=st.sampled_from([0.0, 1e-12, 0.01, 0.04]),
     seed=st.integers(0, 1000),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from physsm._errors import ConfigError, DataError
 from physsm.models.constant_velocity import MODEL
+from tests.examples import examples
 from tests.models.tracks import arcs, turned, turned_values
 
 TRACK = {"positions": ["x", "y"], "heading": "psi", "velocities": ["v_x", "v_y"]}
@@ -39,7 +40,7 @@ def test_equals_least_squares_through_rows_where_both_axes_were_measured():
     np.testing.assert_allclose(found[..., 2:], np.repeat(values[:, -1:, 2:], 2, axis=1))
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(angle=st.floats(-10, 10))
 def test_a_turned_frame_turns_the_forecast(angle):
     times = NOISY.times[:, -1:] + np.array([0.5, 3.0])

@@ -1,6 +1,7 @@
 """The regularisers of the physics-integrated VAE vanish where they should, and only there."""
 
 from functools import cache
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,7 +22,7 @@ def random(seed: int) -> jax.Array:
 
 
 # The weight of one regulariser alone; the others are tested without their weights.
-UNMIXING = {"consistency": 0.0, "augmentation": 0.0, "unmixing": 1.0}
+UNMIXING: dict[str, Any] = {"consistency": 0.0, "augmentation": 0.0, "unmixing": 1.0}
 PANEL = pendulums(4, 15, 1)
 
 

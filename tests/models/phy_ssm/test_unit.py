@@ -1,6 +1,7 @@
 """The unit against dense linear algebra, SciPy's solver, conservation laws and orders of error."""
 
 from functools import cache
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,12 +10,17 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from physsm._values import Panel
 from physsm.models.phy_ssm.values import Drive
 from physsm.physics.system import System
 from tests.models.phy_ssm.make import OSCILLATOR, make_network, random_panel
 
 PLAIN = {"correct": False, "substeps": 1, "relift": False}
 EMPTY = jnp.zeros(0)
+
+
+def make_unit(text: str, panel: Panel, **changes: Any) -> Any:
+    return make_network(text, panel, **changes).unit
 
 
 @cache
@@ -24,7 +30,7 @@ def plain_oscillator():
 
 def oscillator_unit(**changes):
     panel = random_panel(["x", "v"], ["force"])
-    return make_network(OSCILLATOR, panel, **changes).unit
+    return make_unit(OSCILLATOR, panel, **changes)
 
 
 @eqx.filter_jit
@@ -98,14 +104,14 @@ PENDULUM = "theta' = omega\nomega' = -9*sin(theta)"
 @pytest.mark.parametrize(("correct", "order"), [(False, 1), (True, 2)])
 def test_middle_coefficients_make_nonlinear_steps_second_order(correct, order):
     text = "x' = -x**3"
-    unit = make_network(
+    unit = make_unit(
         text,
         random_panel(["x"]),
         correct=correct,
         substeps=1,
         physical_units=False,
         ground_states=False,
-    ).unit
+    )
     errors = []
     for n in (16, 32, 64):
         start = extend(unit, jnp.asarray([1.5]))
@@ -117,7 +123,7 @@ def test_middle_coefficients_make_nonlinear_steps_second_order(correct, order):
 
 def test_irregular_gaps_and_their_refinement_agree():
     exact = {"correct": True, "substeps": 2}
-    unit = make_network(PENDULUM, random_panel(["theta"]), **exact).unit
+    unit = make_unit(PENDULUM, random_panel(["theta"]), **exact)
     start = extend(unit, jnp.asarray([0.8, 0.1]))
     gaps = np.random.default_rng(0).uniform(0.05, 0.3, 12)
     coarse, fine = (
@@ -138,7 +144,7 @@ def test_a_negative_gap_goes_back():
 def test_linear_invariants_are_kept_to_rounding():
     text = System.load("sir_conserving").text
     panel = random_panel(["S", "I", "R"], lengths=(40, 40))
-    unit = make_network(text, panel).unit
+    unit = make_unit(text, panel)
     rng = np.random.default_rng(0)
     z = extend(unit, jnp.asarray(np.abs(rng.standard_normal(3)) + 0.5))
     total = physical(unit, z)[:3].sum()
@@ -147,13 +153,13 @@ def test_linear_invariants_are_kept_to_rounding():
 
 
 def test_lifted_sine_and_cosine_stay_on_their_circle_without_lifting_anew():
-    unit = make_network(
+    unit = make_unit(
         PENDULUM.replace("sin(theta)", "sin(theta) + 0*cos(theta)"),
         random_panel(["theta"]),
         **PLAIN,
         ground_states=False,
         physical_units=False,
-    ).unit
+    )
     z = extend(unit, jnp.asarray([0.8, 0.1]))
     z = advance_often(unit, z, jnp.asarray(100), jnp.asarray(0.1))
     np.testing.assert_allclose(z[2] ** 2 + z[3] ** 2, 1, rtol=1e-12)
@@ -185,7 +191,7 @@ observe x
 
 @pytest.mark.parametrize("network", ["s5", "mlp"])
 def test_unknowns_keep_their_bounds_and_kinds(network):
-    unit = make_network(UNKNOWN, random_panel(["x"]), unknown_network=network).unit
+    unit = make_unit(UNKNOWN, random_panel(["x"]), unknown_network=network)
     rng = np.random.default_rng(0)
     z = 10 * rng.standard_normal((40, 2))
     series = rng.standard_normal((40, 1))
@@ -210,7 +216,7 @@ def test_unknowns_keep_their_bounds_and_kinds(network):
 @pytest.mark.parametrize("network", ["s5", "mlp"])
 def test_features_by_steps_equal_features_of_a_sequence(network):
     panel = random_panel(["x"], ["u"])
-    unit = make_network("control u\n" + UNKNOWN, panel, unknown_network=network).unit
+    unit = make_unit("control u\n" + UNKNOWN, panel, unknown_network=network)
     rng = np.random.default_rng(0)
     z_ext = jax.jit(lambda z: jax.vmap(unit.extend)(z))(rng.standard_normal((9, 2)))
     u, gaps = jnp.asarray(rng.standard_normal((9, 1))), jnp.asarray(rng.uniform(0.1, 2, 9))
@@ -226,7 +232,7 @@ def test_features_by_steps_equal_features_of_a_sequence(network):
 
 def test_unknowns_have_their_natural_size():
     # One unit of a raw value moves the scaled state by one in one unit of time.
-    unit = make_network("x' = ?*x\nobserve x", random_panel(["x"])).unit
+    unit = make_unit("x' = ?*x\nobserve x", random_panel(["x"]))
     size = unit.scales.states.unknown_size[0]
     np.testing.assert_allclose(size * unit.scales.table.time_scale, 1, rtol=1e-12)
 
@@ -236,5 +242,5 @@ def test_a_velocity_that_is_not_measured_has_the_scale_of_its_slope():
     panel = random_panel(["theta"], lengths=(400,))
     panel.values[0, :, 0] = 3 * np.sin(2 * times)
     panel.times[0] = times
-    unit = make_network(PENDULUM, panel).unit
+    unit = make_unit(PENDULUM, panel)
     np.testing.assert_allclose(unit.scales.states.state_scale[1], 6 / np.sqrt(2), rtol=0.05)
