@@ -28,9 +28,9 @@ ROWS = (
     Row(
         "drone",
         "Quadrotor, 200 time steps (0.2 s)",
-        "The linear bypass: alone and without any training it has {bypass_alone}. It takes from the "
-        "equations that rotors pull with the square of their speed; without these squares it has "
-        "{bypass_alone_no_squares}.",
+        "The linear bypass: alone and without any training it has {bypass_alone}. It takes from "
+        "the equations that rotors pull with the square of their speed; without these squares it "
+        "has {bypass_alone_no_squares}.",
     ),
     Row(
         "pendulum",
