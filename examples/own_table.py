@@ -11,10 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import polars as pl
-from physsm.data.output import panel_frame
 from spring import PHYSICS, fit, force_at, simulate
 
 import physsm
+from physsm.data.table import panel_frame
 
 
 def main(quick: bool) -> None:

@@ -39,8 +39,8 @@ class Prepared(NamedTuple):
 class RunData:
     """Training and validation parts of a run, and the windows on which it is scored.
 
-    Parts of a protocol have the windows that a network is trained on; of a table's panel it takes
-    all windows of its own sizes. `sizes` are those of the evaluation windows. `cut_evaluation` is
+    Parts of a protocol have the windows that a network is trained on; from a panel it takes every
+    window of its own context and horizon. `sizes` are those of the evaluation windows. `cut_evaluation` is
     called after the fit, so that the windows take no memory during training.
     """
 

@@ -13,8 +13,8 @@ from physsm.data.window import Part, Sizes, default_sizes, largest_sizes, narrow
 
 @dataclass(frozen=True)
 class WindowSettings:
-    """Sizes of windows that a model asks for. None: those of the protocol, or shares of the median
-    series (`default_sizes`). `validation_stride` is by default the horizon.
+    """Sizes of windows that a model asks for. None: the protocol's size, or a share of the length
+    of the median series (`default_sizes`). `validation_stride` is by default the horizon.
     """
 
     context: int | None = None
@@ -61,8 +61,8 @@ def make_parts(
 ) -> Parts:
     """Parts of a table or of a protocol.
 
-    A protocol's windows are narrowed to the model's sizes around their boundaries and thinned to
-    its stride; measurements outside them are not used. Without a validation part, some of the
+    A protocol's windows are shortened to the model's sizes on both sides of their boundaries, and
+    those closer together than its stride are dropped; measurements outside them are not used. Without a validation part, some of the
     series, or the ends of a few series, are used for validation.
     """
     sizes = settings.sizes(train)

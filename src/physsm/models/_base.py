@@ -102,7 +102,7 @@ class AbstractFitted(abc.ABC):
     name: ClassVar[str]
     interface: Interface
     calibration: Calibration
-    predicts_trajectory: ClassVar[bool] = False  # one trajectory, from all of a window's context
+    predicts_trajectory: ClassVar[bool] = False  # one for each window, from its whole context
     system: System | None = None  # its physics
     training: Result | None = None  # result of the training loop, right after `fit`
 
@@ -110,7 +110,7 @@ class AbstractFitted(abc.ABC):
 
     @abc.abstractmethod
     def _predict(self, history: Panel, query: Query, wants_spread: bool) -> Prediction:
-        """The future of each series at the query's times. Steps after its lengths are ignored."""
+        """The future of each series at the query's times. Steps after `query.lengths` are padding."""
 
     @abc.abstractmethod
     def _one_step(self, history: Panel) -> Prediction:
@@ -226,7 +226,7 @@ class AbstractFitted(abc.ABC):
         coverage: float | None,
         calibration: Calibration | None = None,
     ) -> Forecast:
-        """A prediction with its intervals, by the calibration of forecasts or another one."""
+        """A prediction with intervals, by `calibration` (by default the model's own)."""
         used = calibration or self.calibration
         half_width = np.full_like(prediction.mean, np.nan)
         if coverage is not None:

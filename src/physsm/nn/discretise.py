@@ -7,7 +7,7 @@ ones, and optimisers handle real parameters in the usual way.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -128,4 +128,5 @@ def _inverse(value: Complex) -> Complex:
     return Complex(value.re / square, -value.im / square)
 
 
-DISCRETISATIONS: dict[str, Discretise] = {"zoh": zero_order_hold, "bilinear": bilinear}
+Discretisation = Literal["zoh", "bilinear"]
+DISCRETISATIONS: dict[Discretisation, Discretise] = {"zoh": zero_order_hold, "bilinear": bilinear}

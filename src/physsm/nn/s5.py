@@ -14,14 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physsm.nn.discretise import Discrete
+from physsm.nn.discretise import Discrete, Discretisation
 from physsm.nn.layers import linear, normal, normalise, on_last_axis, parameter
 from physsm.nn.parameter_groups import UNDECAYED
 from physsm.nn.recompute import after
 from physsm.nn.recurrence import advance, discretise, recall, recur
 from physsm.nn.s5_init import diagonalise
 
-Discretisation = Literal["zoh", "bilinear"]
 Skip = Literal["raw", "normalised"]
 
 _LARGEST_RATE = -1e-4  # upper bound of real parts: a rollout must not grow without input

@@ -14,9 +14,9 @@ from typing import Any
 
 import sympy as sp
 
-Number = float | int
+from physsm.physics.tokens import FUNCTIONS
 
-_FUNCTIONS = ("sin", "cos", "tan", "exp", "log", "sqrt")
+Number = float | int
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class _Writer:
             return Operation("negative", (self.slot(sp.Mul(-1, expression)),))
         names = {sp.Add: "add", sp.Mul: "multiply"}
         name = names.get(type(expression)) or type(expression).__name__
-        if name not in names.values() and name not in _FUNCTIONS:
+        if name not in names.values() and name not in FUNCTIONS:
             raise TypeError(f"there is no array operation for {expression}")
         return Operation(name, tuple(self.slot(part) for part in expression.args))  # type: ignore[arg-type]
 

@@ -23,7 +23,11 @@ MAX_NUMBER_BITS = 1000  # of numerator and denominator: the range of a double
 
 _SYMPY = {name: getattr(sp, name) for name in FUNCTIONS}
 _MATH = {name: getattr(math, name) for name in FUNCTIONS}
-_NODES = (sp.Symbol, sp.Rational, sp.Add, sp.Mul, sp.Pow, sp.sin, sp.cos, sp.tan, sp.exp, sp.log)
+_NODES = (sp.Symbol, sp.Rational, sp.Add, sp.Mul, sp.Pow) + tuple(
+    getattr(sp, name)
+    for name in FUNCTIONS
+    if name != "sqrt"  # which SymPy writes as a power
+)
 _INSTEAD_OF = {
     "ln": "write log(x)",
     "abs": "write [sqrt(x**2)]; its slope at zero is not defined",

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._arguments import merged
 from physsm.models._network.config import DEEPEST, WIDEST, NetworkConfig, Perceptron
-from physsm.nn.s5 import Discretisation, S5Stack, Skip
+from physsm.nn.discretise import Discretisation
+from physsm.nn.s5 import S5Stack, Skip
 from physsm.training.loop import TrainingSettings
 from physsm.training.optimiser import OptimiserSettings
 

@@ -67,7 +67,7 @@ class AbstractInference(eqx.Module):
 
     @abc.abstractmethod
     def disturb(self, unit: AbstractUnit, z_ext: Array, noise: Array, gap: Array) -> Array:
-        """An extended state after a gap with process noise, `noise` being standard normal."""
+        """The extended state plus process noise of a gap; `noise` are standard normal draws."""
 
     @abc.abstractmethod
     def negative_log_likelihood(
@@ -80,7 +80,7 @@ class AbstractInference(eqx.Module):
 
     @abc.abstractmethod
     def with_predicted_variance(self, prior: Gaussian, variance: Array) -> Array:
-        """Variances of channels one step ahead, with those that the inference itself predicts."""
+        """`variance` of channels one step ahead, replaced where the inference predicts its own."""
 
     @abc.abstractmethod
     def unknown_std(
@@ -170,7 +170,7 @@ class EncoderInference(AbstractInference):
         return jnp.zeros((), error.dtype)
 
     def with_predicted_variance(self, prior: Gaussian, variance: Array) -> Array:
-        """Nothing is predicted here."""
+        """`variance`: this inference predicts none of its own."""
         return variance
 
     def unknown_std(

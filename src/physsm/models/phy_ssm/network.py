@@ -1,8 +1,10 @@
 """The network, as in Figure 1 of the paper: encoder → inference → unit → decoder.
 
 Inside the context every prediction starts from the inferred state (one step ahead). After it, the
-unit continues from its own predictions (rollout). Arrays are time-major: of one series, or of a
-batch of them.
+unit continues from its own predictions (rollout). `observe` is encoder and inference, which calls
+the unit; `rollout` is the unit; `one_step` and `future_channels` are the decoder. `predict` in
+`objective.py` joins them for training, `forecast.py` for forecasts. Arrays are time-major: of one
+series, or of a batch of them.
 """
 
 from __future__ import annotations
