@@ -40,8 +40,8 @@ class RunData:
     """Training and validation parts of a run, and the windows on which it is scored.
 
     Parts of a protocol have the windows that a network is trained on; from a panel it takes every
-    window of its own context and horizon. `sizes` are those of the evaluation windows. `cut_evaluation` is
-    called after the fit, so that the windows take no memory during training.
+    window of its own context and horizon. `sizes` are those of the evaluation windows.
+    `cut_evaluation` is called after the fit, so that the windows take no memory during training.
     """
 
     train: Panel | Part

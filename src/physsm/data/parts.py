@@ -62,8 +62,9 @@ def make_parts(
     """Parts of a table or of a protocol.
 
     A protocol's windows are shortened to the model's sizes on both sides of their boundaries, and
-    those closer together than its stride are dropped; measurements outside them are not used. Without a validation part, some of the
-    series, or the ends of a few series, are used for validation.
+    those closer together than its stride are dropped; measurements outside them are not used.
+    Without a validation part, some of the series, or the ends of a few series, are used for
+    validation.
     """
     sizes = settings.sizes(train)
     if validation is None:

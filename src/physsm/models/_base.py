@@ -110,7 +110,7 @@ class AbstractFitted(abc.ABC):
 
     @abc.abstractmethod
     def _predict(self, history: Panel, query: Query, wants_spread: bool) -> Prediction:
-        """The future of each series at the query's times. Steps after `query.lengths` are padding."""
+        """The future of each series at the query's times; those after its lengths are padding."""
 
     @abc.abstractmethod
     def _one_step(self, history: Panel) -> Prediction:

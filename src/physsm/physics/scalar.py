@@ -23,10 +23,9 @@ MAX_NUMBER_BITS = 1000  # of numerator and denominator: the range of a double
 
 _SYMPY = {name: getattr(sp, name) for name in FUNCTIONS}
 _MATH = {name: getattr(math, name) for name in FUNCTIONS}
-_NODES = (sp.Symbol, sp.Rational, sp.Add, sp.Mul, sp.Pow) + tuple(
-    getattr(sp, name)
-    for name in FUNCTIONS
-    if name != "sqrt"  # which SymPy writes as a power
+_NODES = (
+    *(sp.Symbol, sp.Rational, sp.Add, sp.Mul, sp.Pow),
+    *(function for name, function in _SYMPY.items() if name != "sqrt"),  # it becomes a power
 )
 _INSTEAD_OF = {
     "ln": "write log(x)",
