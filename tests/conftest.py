@@ -21,6 +21,8 @@ from hypothesis import settings
 from jaxtyping import install_import_hook
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.examples import examples
+
 # Tracing makes millions of objects, of which hardly any is garbage: look for it less often.
 gc.set_threshold(50_000, 50, 50)
 
@@ -34,7 +36,9 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 install_import_hook("physsm", "beartype.beartype")
 
-settings.register_profile("physsm", deadline=None, print_blob=True, derandomize=True)
+settings.register_profile(
+    "physsm", max_examples=examples(25), deadline=None, print_blob=True, derandomize=True
+)
 settings.load_profile("physsm")
 
 
@@ -58,8 +62,9 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """The examples of the documentation take long: not last, when other processes are done."""
-    items.sort(key=lambda item: item.path.name != "test_docs.py")
+    """Tests of one piece follow each other: they share what was fitted and compiled."""
+    order = list(dict.fromkeys(piece_of_work(item.nodeid) for item in items))
+    items.sort(key=lambda item: order.index(piece_of_work(item.nodeid)))
 
 
 def pytest_collection_finish():
