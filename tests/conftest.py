@@ -41,19 +41,22 @@ settings.register_profile(
 )
 settings.load_profile("physsm")
 
+# Rough times of the longest pieces of work, on one core, without a cache.
+SECONDS = {}
+
 
 class PiecesOfWork(LoadScopeScheduling):
-    """What one process tests: a file, and with it what was fitted there; of a contract, a name."""
+    """A process tests one piece after the other: a file, or all contracts of one model."""
 
     def _split_scope(self, nodeid: str) -> str:
         return piece_of_work(nodeid)
 
 
 def piece_of_work(nodeid: str) -> str:
-    """Of a contract, the name comes last: `test_forecasts[50.0-7-s5]` is a test of `s5`."""
+    """In a contract, the name comes last: `test_forecasts[50.0-7-s5]` is a test of `s5`."""
     file, _, test = nodeid.partition("::")
     of_a_name = re.search(r"([^[-]+)\]$", test) if "contracts" in file else None
-    return f"{file} {of_a_name[1]}" if of_a_name else file
+    return f"tests/contracts {of_a_name[1]}" if of_a_name else file
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -62,9 +65,13 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """Tests of one piece follow each other: they share what was fitted and compiled."""
-    order = list(dict.fromkeys(piece_of_work(item.nodeid) for item in items))
-    items.sort(key=lambda item: order.index(piece_of_work(item.nodeid)))
+    """Tests of one piece follow each other, and long pieces come first: a long one at the end would
+    keep one process busy while the others are done.
+    """
+    pieces = dict.fromkeys(piece_of_work(item.nodeid) for item in items)
+    in_order = sorted(pieces, key=lambda piece: -SECONDS.get(piece, 0))
+    place = {piece: i for i, piece in enumerate(in_order)}
+    items.sort(key=lambda item: place[piece_of_work(item.nodeid)])
 
 
 def pytest_collection_finish():

@@ -1,8 +1,10 @@
 """What every forecaster must do; a new file in `models` is picked up by itself.
 
-A model whose training takes long has a class method `test_settings() -> dict` with settings for a
-training of seconds. The data are a driven oscillator, measured at irregular times, with missing
-cells, in series of different lengths; a model with physics is given the equations.
+The data are a driven oscillator, measured at irregular times, with missing cells, in series of
+different lengths; a model with physics is given the equations. Each model is fitted once for all
+tests of a process, `test_every_network_learns.py` among them, so a network trains until it has
+learned something. A baseline that tries many candidates has a class method `test_settings()` with
+settings for few of them.
 """
 
 import json
@@ -14,6 +16,7 @@ import polars as pl
 import pytest
 
 from physsm import System
+from physsm._arguments import merged
 from physsm._errors import ConfigError, DataError, RunError
 from physsm._registry import find, names_in
 from physsm._values import Forecast, Panel, Query, Series
@@ -27,10 +30,21 @@ x' = v
 v' = -?stiffness*x - ?damping*v
 observe x
 """
-TRAIN = (40, 34, 40, 28, 37, 40)
+TRAIN = (20, 17, 20, 14, 18, 20, 16, 20, 19, 15) * 4
 HELD_OUT = (40, 31, 36)
 CONTEXTS = (24, 17, 20)
 HORIZON = 8
+NETWORKS = {  # settings of all networks that have them
+    "context": 8,
+    "horizon": 4,
+    "stride": 2,
+    "samples": 2,
+    "training": {"steps": 100, "batch_size": 16, "validations": 4},
+}
+OWN = {
+    "contiformer": {"width": 16, "training": {"steps": 400}},
+    "ode2vae": {"latent": 4},
+}
 
 
 def model_class(name: str) -> type[AbstractForecaster]:
@@ -40,8 +54,15 @@ def model_class(name: str) -> type[AbstractForecaster]:
 def forecaster(name: str, physics: str | None = None) -> AbstractForecaster:
     model = model_class(name)
     system = System.load("oscillator") if physics is None else System.parse(physics)
-    settings = getattr(model, "test_settings", dict)()
-    return model.create(system if model.physics else None, settings)
+    return model.create(system if model.physics else None, settings_of(name))
+
+
+def settings_of(name: str) -> dict:
+    model = model_class(name)
+    if not model.trains:
+        return getattr(model, "test_settings", dict)()
+    known = {key: value for key, value in NETWORKS.items() if key in model.Config.model_fields}
+    return merged(known, OWN.get(name, {}))
 
 
 @cache
