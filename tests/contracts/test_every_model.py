@@ -42,8 +42,12 @@ NETWORKS = {  # settings of all networks that have them
     "training": {"steps": 100, "batch_size": 16, "validations": 4},
 }
 OWN = {
-    "contiformer": {"width": 16, "training": {"steps": 400}},
+    "contiformer": {
+        "width": 8,
+        "training": {"steps": 200, "optimiser": {"learning_rate": 0.02}},
+    },
     "ode2vae": {"latent": 4},
+    "sdvae": {"training": {"optimiser": {"learning_rate": 0.01}}},
 }
 
 
