@@ -60,7 +60,8 @@ def complex_loop(method, rate, log_step, gaps, b, start):
 @settings(max_examples=examples(20))
 @given(shape=st.sampled_from([(1, 1), (2, 3), (5, 1), (12, 4)]), seed=st.integers(0, 99))
 def test_states_equal_a_complex_loop(method, shape, seed):
-    inputs = example(*shape, seed)
+    steps, p = shape
+    inputs = example(steps, p, seed)
     np.testing.assert_allclose(
         recur(method, *inputs), complex_loop(method, *inputs), rtol=1e-11, atol=1e-12
     )
