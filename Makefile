@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: install demo test lint docs bench promises clean
+.PHONY: install demo test fuzz lint docs bench promises clean
 
 install: $(STAMP)
 
@@ -19,6 +19,9 @@ demo: install
 
 test: install
 	scripts/test
+
+fuzz: install
+	scripts/fuzz
 
 lint: install
 	scripts/check

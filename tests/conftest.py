@@ -21,6 +21,8 @@ from hypothesis import settings
 from jaxtyping import install_import_hook
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.examples import examples
+
 # Tracing makes millions of objects, of which hardly any is garbage: look for it less often.
 gc.set_threshold(50_000, 50, 50)
 
@@ -34,22 +36,55 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 install_import_hook("physsm", "beartype.beartype")
 
-settings.register_profile("physsm", deadline=None, print_blob=True, derandomize=True)
+settings.register_profile(
+    "physsm", max_examples=examples(25), deadline=None, print_blob=True, derandomize=True
+)
 settings.load_profile("physsm")
+
+# Rough times of the longest pieces of work on one core with an empty cache. They need not be right:
+# long pieces must only start early.
+SECONDS = {
+    "tests/models/phy_ssm/test_promises.py": 90,
+    "tests/models/test_least_squares.py": 75,
+    "tests/models/encode_decode/test_goku.py": 65,
+    "tests/test_docs.py": 60,
+    "tests/test_examples.py": 60,
+    "tests/models/phy_ssm/test_network.py": 55,
+    "tests/models/encode_decode/test_windows.py": 55,
+    "tests/models/phy_ssm/test_interpolate.py": 50,
+    "tests/models/encode_decode/test_pi_vae.py": 45,
+    "tests/contracts pi_vae": 45,
+    "tests/cli/test_runs.py": 40,
+    "tests/contracts ode2vae": 40,
+    "tests/contracts goku": 35,
+    "tests/models/encode_decode/test_contiformer.py": 35,
+    "tests/contracts aphynity": 30,
+    "tests/contracts latent_ode": 25,
+    "tests/contracts ode_rnn": 25,
+    "tests/contracts phy_ssm": 25,
+    "tests/datasets/test_memory.py": 25,
+    "tests/models/phy_ssm/test_objective.py": 25,
+    "tests/models/phy_ssm/test_stored.py": 25,
+    "tests/models/test_sindy.py": 25,
+    "tests/nn/test_ode.py": 25,
+    "tests/contracts s5": 20,
+    "tests/models/phy_ssm/test_linear_bypass.py": 20,
+    "tests/report/test_page.py": 20,
+}
 
 
 class PiecesOfWork(LoadScopeScheduling):
-    """What one process tests: a file, and with it what was fitted there; of a contract, a name."""
+    """A process tests one piece after the other: a file, or all contracts of one model."""
 
     def _split_scope(self, nodeid: str) -> str:
         return piece_of_work(nodeid)
 
 
 def piece_of_work(nodeid: str) -> str:
-    """Of a contract, the name comes last: `test_forecasts[50.0-7-s5]` is a test of `s5`."""
+    """In a contract, the name comes last: `test_forecasts[50.0-7-s5]` is a test of `s5`."""
     file, _, test = nodeid.partition("::")
     of_a_name = re.search(r"([^[-]+)\]$", test) if "contracts" in file else None
-    return f"{file} {of_a_name[1]}" if of_a_name else file
+    return f"tests/contracts {of_a_name[1]}" if of_a_name else file
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -58,8 +93,13 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """The examples of the documentation take long: not last, when other processes are done."""
-    items.sort(key=lambda item: item.path.name != "test_docs.py")
+    """Tests of one piece follow each other, and long pieces come first: a long one at the end would
+    keep one process busy while the others are done.
+    """
+    pieces = dict.fromkeys(piece_of_work(item.nodeid) for item in items)
+    in_order = sorted(pieces, key=lambda piece: -SECONDS.get(piece, 0))
+    place = {piece: i for i, piece in enumerate(in_order)}
+    items.sort(key=lambda item: place[piece_of_work(item.nodeid)])
 
 
 def pytest_collection_finish():

@@ -57,7 +57,7 @@ def test_matrices_are_linear_in_the_unknowns(name):
     system = System.load(name)
     theta, z, u = random_point(system, 2, jnp.float64)
     z_ext = system.lift(z)
-    slope = jax.jacfwd(lambda t: system.assemble(t, z_ext, u)[0])
+    slope = jax.jit(jax.jacfwd(lambda t: system.assemble(t, z_ext, u)[0]))
     np.testing.assert_allclose(slope(theta), slope(3 * theta + 1))
 
 
@@ -69,7 +69,8 @@ def test_works_under_jit_vmap_and_grad(name):
     one_A, one_B = system.assemble(batch[0][1], batch[1][1], batch[2][1])
     np.testing.assert_allclose(A[1], one_A, rtol=1e-5)
     np.testing.assert_allclose(B[1], one_B, rtol=1e-5)
-    gradients = jax.grad(lambda *p: jnp.sum(system.drift(*p) ** 2), argnums=(0, 1, 2))(theta, z, u)
+    slopes = jax.grad(lambda *p: jnp.sum(system.drift(*p) ** 2), argnums=(0, 1, 2))
+    gradients = jax.jit(slopes)(theta, z, u)
     assert all(np.isfinite(gradient).all() for gradient in gradients)
 
 
@@ -85,11 +86,11 @@ def test_is_fixed_by_its_text(name):
 def test_constraints_hold_by_construction(name):
     system = System.load(name)
     raw = jnp.asarray(np.random.default_rng(0).normal(size=len(system.unknowns)) * 5)
-    theta = system.constrain(raw)
+    theta = jax.jit(system.constrain)(raw)
     for unknown, value in zip(system.unknowns, theta, strict=True):
         assert unknown.bounds.lower is None or value >= unknown.bounds.lower
         assert unknown.bounds.upper is None or value <= unknown.bounds.upper
-    np.testing.assert_allclose(system.unconstrain(theta), raw, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(jax.jit(system.unconstrain)(theta), raw, rtol=1e-6, atol=1e-6)
 
 
 def test_is_clean_and_documented(name):

@@ -4,7 +4,6 @@ import hashlib
 import os
 import tarfile
 import threading
-import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -242,10 +241,10 @@ def test_a_server_error_may_pass(server, tmp_path):
     assert len(server.asked) == 4
 
 
+@pytest.mark.timeout(30)  # it ends by itself after less than a second
 @pytest.mark.parametrize("mood", ["silent", "stall", "trickle"])
 def test_a_slow_server_ends_in_an_error(server, tmp_path, mood):
     server.moods = [mood] * 2
-    start = time.monotonic()
     with pytest.raises(DataError, match=r"sent almost nothing for 0\.3 s"):
         fetch_file(
             file_of(CONTENT),
@@ -253,7 +252,6 @@ def test_a_slow_server_ends_in_an_error(server, tmp_path, mood):
             f"{server.address}/a",
             patience=Patience(silence=0.3, slowest=2000.0, pauses=(0.01,)),
         )
-    assert time.monotonic() - start < 3
     assert len(server.asked) == 2
 
 

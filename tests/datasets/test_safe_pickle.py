@@ -4,7 +4,6 @@ import collections
 import os
 import pickle
 import struct
-import time
 import tracemalloc
 
 import numpy as np
@@ -184,14 +183,13 @@ def test_a_huge_memo_slot_or_shape_takes_no_memory():
     assert peak < 5e6
 
 
+@pytest.mark.timeout(30)  # written out, there would be 10⁶⁰ of them
 def test_lists_that_hold_each_other_many_times_stay_small():
     laughs = b"\x80\x04]\x94" + b"".join(
         b"](" + b"h" + bytes([i]) + (b"h" + bytes([i])) * 9 + b"e\x94" for i in range(60)
     )
-    start = time.perf_counter()
     with pytest.raises(DataError):
         read_pickle(laughs + b".", "a.pkl")
-    assert time.perf_counter() - start < 1
 
 
 def test_files_beyond_the_limit_are_refused(monkeypatch):

@@ -32,8 +32,21 @@ def tokens(seed: int = 1) -> Tokens:
     )
 
 
+@eqx.filter_jit
 def asked(layer: ContinuousAttention, times, rows: Tokens, keys: Tokens):
     return layer(times, layer.read(rows, keys))
+
+
+@eqx.filter_jit
+def moved(layer: ContinuousAttention, which: int, origins, start, times):
+    """Keys (0) or values (1) at given times, from where they start at their own."""
+    return layer.flow(which, origins, start).at(times)
+
+
+@eqx.filter_jit
+@eqx.filter_grad
+def slopes_of_the_sum(layer: ContinuousAttention, times, rows: Tokens):
+    return asked(layer, times, rows, rows).sum()
 
 
 def plain(layer: ContinuousAttention, rows: Tokens) -> np.ndarray:
@@ -65,31 +78,37 @@ def test_at_a_keys_own_time_its_key_and_value_are_those_of_plain_attention(row):
     V = np.asarray(rows.x) @ np.asarray(layer.W_value).T
     np.testing.assert_allclose(found[0], V[row] @ np.asarray(layer.W_out).T, atol=1e-12)
     K = rows.x @ layer.W_key.T
-    key = layer.flow(0, rows.times, K).at(rows.times)
+    key = moved(layer, 0, rows.times, K, rows.times)
     np.testing.assert_allclose(key[row, row], K[row], atol=1e-12)
     other = asked(layer, rows.times[row : row + 1] + 1.0, rows, alone)
     assert np.abs(np.asarray(other - found)).max() > 1e-3
 
 
 def test_keys_and_values_follow_their_equations():
-    layer, rows = attention(flow=0.7, steps=64), tokens()
+    layer, rows = attention(flow=0.7, steps=16), tokens()
     K, V = rows.x @ layer.W_key.T, rows.x @ layer.W_value.T
     # At rows, which are nodes, and at nodes after them.
     times = jnp.concatenate([rows.times, rows.times[-1] + jnp.array([0.5, 1.3, 2.58])])
-    found = [layer.flow(which, rows.times, start).at(times) for which, start in enumerate((K, V))]
+    found = [moved(layer, which, rows.times, start, times) for which, start in enumerate((K, V))]
     fine = SolverSettings(rtol=1e-9, atol=1e-10)
+
+    @jax.jit
+    def solved(W, drift, gain, start, origin, sign):
+        """The states at the times ahead of the origin, in the direction of the sign."""
+
+        def rate(t, x):
+            return sign * gain * jnp.tanh(W @ x + drift * (origin + sign * t))
+
+        ahead = jnp.maximum(sign * (times - origin), 0)
+        return solve_ode(rate, start, ahead, fine, 10.0).states
+
     for which, start in enumerate((K, V)):
         for row in (0, 5):
             origin = rows.times[row]
             for sign in (1.0, -1.0):
-
-                def rate(t, x, origin=origin, sign=sign, which=which):
-                    turned = layer.flow_W[which] @ x + layer.flow_time[which] * (origin + sign * t)
-                    return sign * layer.flow_gain[which] * jnp.tanh(turned)
-
-                ahead = sign * (times - origin)
-                inside = np.asarray(ahead) >= 0
-                wanted = solve_ode(rate, start[row], jnp.maximum(ahead, 0), fine, 10.0).states
+                inside = sign * np.asarray(times - origin) >= 0
+                equation = layer.flow_W[which], layer.flow_time[which], layer.flow_gain[which]
+                wanted = solved(*equation, start[row], origin, sign)
                 np.testing.assert_allclose(
                     found[which][inside, row], wanted[inside], rtol=1e-5, atol=1e-6
                 )
@@ -104,7 +123,7 @@ def test_padding_is_not_attended_to():
 
 def test_gradients_are_finite():
     layer, rows = attention(flow=0.5, steps=2), tokens()
-    slopes = jax.grad(lambda one: asked(one, rows.times + 0.3, rows, rows).sum())(layer)
+    slopes = slopes_of_the_sum(layer, rows.times + 0.3, rows)
     for leaf in jax.tree.leaves(slopes):
         assert np.isfinite(np.asarray(leaf)).all()
         assert (np.asarray(leaf) != 0).any()
@@ -124,5 +143,5 @@ def test_rows_at_one_time_do_no_harm():
     """Padding stands at the time of the first row."""
     layer, rows = attention(flow=0.7), tokens()
     together = rows._replace(times=rows.times.at[:3].set(rows.times[2]))
-    slopes = jax.grad(lambda one: asked(one, together.times, together, together).sum())(layer)
+    slopes = slopes_of_the_sum(layer, together.times, together)
     assert all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(slopes))

@@ -10,6 +10,8 @@ from physsm.nn.recurrent import BothDirections, RecurrentLayer, RecurrentStack, 
 
 STEPS, BATCH, INPUTS, WIDTH = 9, 3, 4, 5
 
+compiled_backwards = eqx.filter_jit(backwards)
+
 
 def rows(seed: int = 0) -> tuple[jax.Array, jax.Array]:
     rng = np.random.default_rng(seed)
@@ -25,6 +27,7 @@ def layer(cell) -> RecurrentLayer:
 
 def loop(step, start, x, valid):
     """One series at a time, one row at a time."""
+    step = jax.jit(step)
     outputs = np.zeros((STEPS, BATCH, WIDTH))
     for series in range(BATCH):
         state = start
@@ -44,7 +47,9 @@ def test_gru_equals_that_of_equinox():
     )
     x, valid = rows()
     found = ours(x, valid)
-    np.testing.assert_allclose(found, loop(theirs, jnp.zeros(WIDTH), x, valid), atol=1e-12)
+    np.testing.assert_allclose(
+        found, loop(lambda x, h: theirs(x, h), jnp.zeros(WIDTH), x, valid), atol=1e-12
+    )
 
 
 def test_lstm_equals_that_of_equinox():
@@ -54,7 +59,9 @@ def test_lstm_equals_that_of_equinox():
     )
     x, valid = rows()
     start = (jnp.zeros(WIDTH), jnp.zeros(WIDTH))
-    np.testing.assert_allclose(ours(x, valid), loop(theirs, start, x, valid), atol=1e-12)
+    np.testing.assert_allclose(
+        ours(x, valid), loop(lambda x, h: theirs(x, h), start, x, valid), atol=1e-12
+    )
 
 
 def test_a_plain_layer_is_a_tanh():
@@ -78,8 +85,8 @@ def test_rows_before_a_series_change_nothing(cell):
 def test_backwards_sees_later_rows_only():
     stack = RecurrentStack(INPUTS, WIDTH, 2, "gru", np.random.default_rng(2))
     x, valid = rows()
-    found = backwards(stack, x, valid)
-    changed = backwards(stack, x.at[:3].add(1.0), valid)
+    found = compiled_backwards(stack, x, valid)
+    changed = compiled_backwards(stack, x.at[:3].add(1.0), valid)
     np.testing.assert_array_equal(found[3:], changed[3:])
     assert (np.abs(found - changed)[0, 0] > 1e-6).all()
     flipped = stack(x[::-1], valid[::-1])[::-1]
@@ -89,15 +96,16 @@ def test_backwards_sees_later_rows_only():
 def test_both_directions_give_what_each_has_read_at_its_end():
     """Of two layers: the one that reads forwards ends at the last row, the other at the first."""
     both = BothDirections(INPUTS, WIDTH, 2, "lstm", np.random.default_rng(2))
+    ends = jax.jit(lambda x, valid: both(x, valid))
     x, valid = rows()
     for ahead, behind in both.layers:
         forth = np.asarray(ahead(x, valid))
         back = np.asarray(behind(x[::-1], valid[::-1]))[::-1]
         x = jnp.asarray(np.concatenate([forth, back], axis=-1))
     expected = np.concatenate([forth[-1], back[0]], axis=-1)  # type: ignore[possibly-undefined]
-    np.testing.assert_allclose(both(*rows()), expected, atol=1e-12)
+    np.testing.assert_allclose(ends(*rows()), expected, atol=1e-12)
     first, last = (rows()[0].at[row].add(1.0) for row in (0, -1))
     for changed in (first, last):
-        moved = np.abs(np.asarray(both(changed, valid)) - expected)[0]
+        moved = np.abs(np.asarray(ends(changed, valid)) - expected)[0]
         assert (moved[:WIDTH] > 1e-6).all()
         assert (moved[WIDTH:] > 1e-6).all()

@@ -15,6 +15,17 @@ BOUNDS = [
 ]  # fmt: skip
 
 
+def bounded_by(bounds):
+    """The map into the bounds and its inverse, compiled."""
+    return (
+        jax.jit(lambda raw: to_bounded(raw, bounds)),
+        jax.jit(lambda values: from_bounded(values, bounds)),
+    )
+
+
+into, out_of = bounded_by(BOUNDS)
+
+
 def inside(values, bounds) -> bool:
     return all(
         (b.lower is None or value >= np.asarray(b.lower, values.dtype))
@@ -26,15 +37,15 @@ def inside(values, bounds) -> bool:
 @given(st.floats(-200, 200))
 def test_values_stay_inside_and_come_back(number):
     raw = jnp.full(len(BOUNDS), number)
-    values = to_bounded(raw, BOUNDS)
+    values = into(raw)
     assert inside(np.asarray(values), BOUNDS)
     if abs(number) < 10:
-        np.testing.assert_allclose(from_bounded(values, BOUNDS), raw, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(out_of(values), raw, rtol=1e-6, atol=1e-6)
 
 
 @given(st.floats(allow_nan=False, width=32))
 def test_bounds_hold_for_any_single_precision_number(number):
-    values = to_bounded(jnp.full(len(BOUNDS), number, jnp.float32), BOUNDS)
+    values = into(jnp.full(len(BOUNDS), number, jnp.float32))
     assert values.dtype == jnp.float32
     assert inside(np.asarray(values)[1:], BOUNDS[1:])
 
@@ -49,19 +60,18 @@ def test_closed_forms():
 def test_inverse_takes_values_on_the_bound_as_just_inside():
     for dtype in (jnp.float32, jnp.float64):
         for value in (0.0, 1.0, -7.0, 7.0):
-            raw = from_bounded(jnp.full(len(BOUNDS), value, dtype), BOUNDS)
+            raw = out_of(jnp.full(len(BOUNDS), value, dtype))
             assert np.isfinite(raw).all()
-            assert inside(np.asarray(to_bounded(raw, BOUNDS)), BOUNDS)
+            assert inside(np.asarray(into(raw)), BOUNDS)
 
 
 def test_gradients_are_finite_everywhere():
+    forwards = jax.jit(jax.grad(lambda raw: into(raw).sum()))
+    backwards = jax.jit(jax.grad(lambda values: out_of(values).sum()))
     for number in (-100.0, -1.0, 0.0, 1.0, 100.0):
         raw = jnp.full(len(BOUNDS), number, jnp.float32)
-        forward = jax.grad(lambda r: to_bounded(r, BOUNDS).sum())(raw)
-        assert np.isfinite(forward).all()
-        values = to_bounded(raw, BOUNDS)
-        backward = jax.grad(lambda v: from_bounded(v, BOUNDS).sum())(values)
-        assert not np.isnan(backward).any()
+        assert np.isfinite(forwards(raw)).all()
+        assert not np.isnan(backwards(into(raw))).any()
 
 
 def test_maps_rise_with_a_lower_bound_and_fall_with_an_upper_one():
@@ -75,20 +85,23 @@ def test_maps_rise_with_a_lower_bound_and_fall_with_an_upper_one():
 def test_bounds_are_rounded_into_the_interval():
     """0.1 in single precision is above 0.1."""
     for lower, upper in ((None, 0.1), (0.1, None), (0.1, 0.3), (1 / 3, 2 / 3)):
+        one_into, _ = bounded_by([Bounds(lower, upper)])
         for number in (-200.0, 0.0, 200.0):
-            (value,) = to_bounded(jnp.asarray([number], jnp.float32), [Bounds(lower, upper)])
+            (value,) = one_into(jnp.asarray([number], jnp.float32))
             assert lower is None or float(value) >= lower
             assert upper is None or float(value) <= upper
 
 
 def test_extreme_intervals_stay_finite():
     bounds = [Bounds(-3e38, 3e38), Bounds(0.0, 1e39), Bounds(1000.0, 1000.00001), Bounds(-1e300)]
+    into, out_of = bounded_by(bounds)
+    slope_into = jax.jit(jax.grad(lambda raw: into(raw)[:3].sum() * 1e-38))
+    slope_out_of = jax.jit(jax.grad(lambda values: out_of(values)[:3].sum()))
     for number in (-200.0, -1.0, 0.0, 1.0, 200.0):
         raw = jnp.full(4, number, jnp.float32)
-        values = to_bounded(raw, bounds)
+        values = into(raw)
         assert np.isfinite(values).all()
-        assert np.isfinite(jax.grad(lambda r: to_bounded(r, bounds)[:3].sum() * 1e-38)(raw)).all()
-        assert np.isfinite(from_bounded(values, bounds)).all()
-        slope = jax.grad(lambda v: from_bounded(v, bounds)[:3].sum())(values)
-        assert not np.isnan(slope).any()
+        assert np.isfinite(slope_into(raw)).all()
+        assert np.isfinite(out_of(values)).all()
+        assert not np.isnan(slope_out_of(values)).any()
     assert to_bounded(jnp.zeros(1, jnp.float32), [Bounds(-3e38, 3e38)])[0] == 0

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from physsm import PhysicsError, System
 from physsm.physics.explain import describe, lifted_equations
+from tests.examples import examples
 from tests.physics.truth import assert_lifted_form_is_true
 
 
@@ -185,7 +186,7 @@ def texts(draw) -> str:
 
 
 @given(texts(), st.integers(0, 2**32 - 1))
-@settings(max_examples=75)
+@settings(max_examples=examples(15))
 def test_any_system_equals_its_written_equations(text, seed):
     try:
         system = System.parse(text)

@@ -14,6 +14,7 @@ from physsm._palette import line_styles
 from physsm.report.contents import Number
 from physsm.report.figure import forecast_figure, training_figure, unknowns_figure
 from physsm.report.markup import number, power_of_ten, share
+from tests.examples import examples
 from tests.report.sample import sample_contents
 
 STYLES = line_styles(["arx", "repeat_last", "linear_trend"])
@@ -159,7 +160,7 @@ def test_a_single_forecast_time_is_visible():
     assert len(markers(svg, "#0072b2")) == 2
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(12))
 @given(st.data())
 def test_no_numbers_crash_a_figure(data):
     def row(length):

@@ -5,6 +5,7 @@ import math
 import re
 import stat
 import unicodedata
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -64,15 +65,25 @@ def rename_everything(contents: Contents, name: str) -> Contents:
     return contents
 
 
+@cache
+def sample_page() -> str:
+    return render_page(sample_contents())
+
+
+@cache
+def page_with_names(name: str) -> str:
+    return render_page(rename_everything(sample_contents(), name))
+
+
 def test_sections_come_in_order():
-    parsed = ParsedPage(render_page(sample_contents()))
+    parsed = ParsedPage(sample_page())
     assert [attrs["id"] for tag, attrs in parsed.elements if tag == "section"] == [
         *("physics", "forecasts", "unknowns", "scores", "training", "settings", "warnings")
     ]
 
 
 def test_the_summary_names_model_series_and_best_row():
-    page = render_page(sample_contents())
+    page = sample_page()
     summary = "phy_ssm on 24 series that it was not trained on; best extrap MAE: phy_ssm, 0.0987;"
     assert summary in page
 
@@ -90,7 +101,7 @@ def test_every_score_is_in_its_cell():
 
 
 def test_scores_are_sorted_and_the_best_are_bold():
-    page = render_page(sample_contents())
+    page = sample_page()
     names = ["phy_ssm", "arx", "repeat_last", "linear_trend"]
     rows = [row[0] for row in ParsedPage(page).cells]
     assert [row for row in rows if row in names] == names
@@ -102,7 +113,7 @@ def test_scores_are_sorted_and_the_best_are_bold():
 
 
 def test_a_row_that_beats_the_model_is_named():
-    parsed = ParsedPage(render_page(sample_contents()))
+    parsed = ParsedPage(sample_page())
     assert (
         "phy_ssm is not the best in every column: arx has the better interp MAE (0.0468 "
         "against 0.0514) and interp MSE (0.00398 against 0.00421)." in parsed.text
@@ -127,7 +138,7 @@ def test_a_model_that_wins_is_said_to():
 
 
 def test_unknowns_have_their_relative_error():
-    parsed = ParsedPage(render_page(sample_contents()))
+    parsed = ParsedPage(sample_page())
     assert parsed.row("g")[1:] == [
         *("constant", "−9.764", "−9.910 to −9.610", "1/s²", "−9.810", "0.469\u00a0%")
     ]
@@ -143,7 +154,7 @@ def test_truth_has_no_column_where_it_is_not_known():
 
 
 def test_figures_are_labelled_and_their_text_is_text():
-    page = render_page(sample_contents())
+    page = sample_page()
     parsed = ParsedPage(page)
     labels = parsed.values("aria-label")
     assert labels == [
@@ -162,7 +173,7 @@ def test_figures_are_labelled_and_their_text_is_text():
 
 @pytest.mark.parametrize("name", ["pendulum", *HOSTILE])
 def test_nothing_is_loaded_or_run(name):
-    page = render_page(rename_everything(sample_contents(), name))
+    page = page_with_names(name)
     parsed = ParsedPage(page)
     assert not parsed.tags & {"script", "link", "img", "iframe", "object", "base", "form"}
     assert not [a for _, attrs in parsed.elements for a in attrs if a.startswith("on")]
@@ -180,7 +191,7 @@ def test_nothing_is_loaded_or_run(name):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_shown_as_they_are(name):
-    parsed = ParsedPage(render_page(rename_everything(sample_contents(), name)))
+    parsed = ParsedPage(page_with_names(name))
     plain = " ".join(re.sub("[\x00\x1b\ud800]", "\ufffd", name).split())
     assert parsed.text.count(plain) >= 12
     assert "b" not in parsed.tags
@@ -189,7 +200,7 @@ def test_names_are_shown_as_they_are(name):
 
 @pytest.mark.parametrize("name", ["pendulum", *HOSTILE])
 def test_ids_are_unique_and_links_lead_somewhere(name):
-    parsed = ParsedPage(render_page(rename_everything(sample_contents(), name)))
+    parsed = ParsedPage(page_with_names(name))
     ids = parsed.values("id")
     assert len(ids) == len(set(ids))
     used = [v for v in parsed.values("href") if v.startswith("#")]
@@ -251,7 +262,7 @@ def test_all_settings_are_folded_away():
 
 
 def test_a_page_is_the_same_each_time():
-    assert render_page(sample_contents()) == render_page(sample_contents())
+    assert render_page(sample_contents()) == sample_page()
 
 
 def test_rendering_leaves_the_contents_as_they_are():
@@ -264,7 +275,7 @@ def test_written_page_is_the_rendered_one(tmp_path: Path):
     path = tmp_path / "report.html"
     path.write_text("old")
     write_page(sample_contents(), path)
-    assert path.read_text(encoding="utf-8") == render_page(sample_contents())
+    assert path.read_text(encoding="utf-8") == sample_page()
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
     (tmp_path / "plain").touch()
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
