@@ -18,6 +18,10 @@ SeriesColumn = Annotated[
     str | None, typer.Option("--series", help="The column that names the series.")
 ]
 ChannelColumns = Annotated[str | None, typer.Option("--channels", help="Measured columns: a,b.")]
+ControlColumns = Annotated[
+    str | None,
+    typer.Option("--controls", help="Control columns; by default those of the physics."),
+]
 TimeUnit = Annotated[
     str | None, typer.Option("--time-unit", help="Unit of datetimes: s (default), min, h or d.")
 ]

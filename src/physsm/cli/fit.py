@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from physsm._registry import names_in
-from physsm.cli.columns import ChannelColumns, SeriesColumn, TimeColumn, TimeUnit
+from physsm.cli.columns import ChannelColumns, ControlColumns, SeriesColumn, TimeColumn, TimeUnit
 from physsm.cli.options import INTERRUPTED, DataDir, Debug, Json, Seed
 from physsm.cli.output import show_error, show_json
+
+_MODELS = f"A forecaster: {', '.join(names_in('models'))}."
 
 
 def fit(
@@ -30,17 +32,13 @@ def fit(
     time: TimeColumn = None,
     series: SeriesColumn = None,
     channels: ChannelColumns = None,
-    controls: Annotated[
-        str | None, typer.Option(help="Control columns; by default those of the physics.")
-    ] = None,
+    controls: ControlColumns = None,
     time_unit: TimeUnit = None,
     config: Annotated[
         Path | None,
         typer.Option(help="A TOML file with settings, or a named configuration, such as drone."),
     ] = None,
-    model: Annotated[
-        str, typer.Option(help=f"A forecaster: {', '.join(names_in('models'))}.")
-    ] = "phy_ssm",
+    model: Annotated[str, typer.Option(help=_MODELS)] = "phy_ssm",
     seed: Seed = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     data_dir: DataDir = None,
@@ -75,6 +73,5 @@ def fit(
         show_error(f"interrupted; the same command with --resume continues the run in {out}")
         raise typer.Exit(INTERRUPTED) from None
     if json:
-        show_json(fit_summary.content(run))
-    else:
-        fit_summary.show_run(run, source, model, seconds=perf_counter() - began)
+        return show_json(fit_summary.content(run))
+    fit_summary.show_run(run, source, model, seconds=perf_counter() - began)

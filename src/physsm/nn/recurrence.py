@@ -14,13 +14,20 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from physsm.nn.accumulate import accumulate, adjoints
-from physsm.nn.discretise import DISCRETISATIONS, Complex, Discrete, pack, unpack
+from physsm.nn.discretise import (
+    DISCRETISATIONS,
+    Complex,
+    Discrete,
+    Discretisation,
+    pack,
+    unpack,
+)
 from physsm.nn.layers import on_last_axis
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def discretise(
-    method: str,
+    method: Discretisation,
     rate: Float[Array, " p2"],
     log_step: Float[Array, " p"],
     gaps: Float[Array, "*shape"],
@@ -29,20 +36,20 @@ def discretise(
     return _discretise(method, rate, log_step, gaps)
 
 
-def _discretise(method: str, rate: Array, log_step: Array, gaps: Array) -> Discrete:
+def _discretise(method: Discretisation, rate: Array, log_step: Array, gaps: Array) -> Discrete:
     gaps = gaps[..., None]
     step = gaps * on_last_axis(jnp.exp(log_step), gaps)
     return DISCRETISATIONS[method](unpack(on_last_axis(rate, gaps)), step)
 
 
 def _discretise_forward(
-    method: str, rate: Array, log_step: Array, gaps: Array
+    method: Discretisation, rate: Array, log_step: Array, gaps: Array
 ) -> tuple[Discrete, tuple[Array, ...]]:
     return _discretise(method, rate, log_step, gaps), (rate, log_step, gaps)
 
 
 def _discretise_backward(
-    method: str, saved: tuple[Array, ...], cotangent: Discrete
+    method: Discretisation, saved: tuple[Array, ...], cotangent: Discrete
 ) -> tuple[Array, ...]:
     """Cotangents, summed over all steps by matrix products: on a CPU several times faster than
     reductions.
@@ -70,7 +77,7 @@ def advance(
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def recur(
-    method: str,
+    method: Discretisation,
     rate: Float[Array, " p2"],
     log_step: Float[Array, " p"],
     gaps: Float[Array, " steps *batch"],
@@ -87,13 +94,15 @@ def recur(
 
 
 def _recur_forward(
-    method: str, rate: Array, log_step: Array, gaps: Array, b: Array, start: Array
+    method: Discretisation, rate: Array, log_step: Array, gaps: Array, b: Array, start: Array
 ) -> tuple[Array, tuple[Array, ...]]:
     states: Array = recur(method, rate, log_step, gaps, b, start)  # type: ignore[assignment]
     return states, (rate, log_step, gaps, b, start, states)
 
 
-def _recur_backward(method: str, saved: tuple[Array, ...], cotangent: Array) -> tuple[Array, ...]:
+def _recur_backward(
+    method: Discretisation, saved: tuple[Array, ...], cotangent: Array
+) -> tuple[Array, ...]:
     rate, log_step, gaps, b, start, states = saved
     (factor, gain), pull = jax.vjp(partial(discretise, method), rate, log_step, gaps)
     packed, d_start = adjoints(factor, unpack(cotangent))
@@ -111,19 +120,33 @@ recur.defvjp(_recur_forward, _recur_backward)
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def recall(
-    method: str, rate: Array, log_step: Array, gaps: Array, b: Array, start: Array, states: Array
+    method: Discretisation,
+    rate: Array,
+    log_step: Array,
+    gaps: Array,
+    b: Array,
+    start: Array,
+    states: Array,
 ) -> Float[Array, "steps *batch p2"]:
     """The known result `states` of `recur` for the same arguments: its derivatives, no loop."""
     return states
 
 
 def _recall_forward(
-    method: str, rate: Array, log_step: Array, gaps: Array, b: Array, start: Array, states: Array
+    method: Discretisation,
+    rate: Array,
+    log_step: Array,
+    gaps: Array,
+    b: Array,
+    start: Array,
+    states: Array,
 ) -> tuple[Array, tuple[Array, ...]]:
     return states, (rate, log_step, gaps, b, start, states)
 
 
-def _recall_backward(method: str, saved: tuple[Array, ...], cotangent: Array) -> tuple[Array, ...]:
+def _recall_backward(
+    method: Discretisation, saved: tuple[Array, ...], cotangent: Array
+) -> tuple[Array, ...]:
     return *_recur_backward(method, saved, cotangent), jnp.zeros_like(saved[-1])
 
 

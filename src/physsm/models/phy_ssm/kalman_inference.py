@@ -45,12 +45,9 @@ Record = Callable[[Observations, Step, Moments, Array], Any]
 
 
 class KalmanInference(AbstractInference):
-    """A Kalman filter that predicts by the unit and corrects by the encoder's outputs.
+    """A Kalman filter that predicts by the unit and corrects by the encoder's outputs."""
 
-    `noises` are the learned variances of transitions and measurements.
-    """
-
-    noises: Noises
+    noises: Noises  # learned variances of transitions and measurements
 
     def __init__(self, states: StateScales, per_series: int):
         self.noises, self.noise_size = Noises(states, per_series), len(states.state_scale)
