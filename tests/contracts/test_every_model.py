@@ -411,6 +411,12 @@ def test_newer_format_is_refused_by_name(name, run):
         load(run)
 
 
+def test_an_older_format_is_refused_in_one_sentence(name, run):
+    change_json(run, lambda content: content.update(format=1, version="0.0"))
+    with pytest.raises(RunError, match=r"has format 1, written by physsm 0\.0.*reads format 2"):
+        load(run)
+
+
 @pytest.mark.parametrize("part", ["interface", "calibration", "description", "model"])
 def test_changed_files_are_refused(name, run, part):
     change_json(run, lambda content: content.update({part: {"else": [1]}}))
