@@ -120,7 +120,7 @@ def test_a_run_folder_has_its_files(run):
         path.name for path in run.iterdir()
     }
     model = json.loads((run / "model.json").read_text())
-    assert model["format"] == 1
+    assert model["format"] == 2
     assert model["description"]["physics"] == PHYSICS
     assert len((run / "metrics.jsonl").read_text().splitlines()) == 30
 
