@@ -239,7 +239,7 @@ def test_an_evaluation_of_almost_nothing_has_a_page():
     text = ParsedPage(render_page(contents)).text
     assert "This model has no physics" in text
     assert "There are no example forecasts." in text
-    assert "No scores were kept." in text
+    assert "This run has no scores." in text
     assert "Warnings None." in text
 
 

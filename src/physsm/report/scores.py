@@ -22,7 +22,7 @@ def scores_section(contents: Contents) -> str:
     """The table, best first, and a sentence on the best models."""
     rows, model = _ranked(contents["scores"]), contents["model"]
     if not rows:
-        return "<section id=scores>\n<h2>Scores</h2>\n<p>No scores were kept.</p>\n</section>"
+        return "<section id=scores>\n<h2>Scores</h2>\n<p>This run has no scores.</p>\n</section>"
     scores = shown_scores("everywhere", _keys(rows))
     columns = [
         Column("Model"),

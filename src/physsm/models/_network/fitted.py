@@ -75,8 +75,8 @@ class FittedNetwork(AbstractFitted):
         square = np.where(known, scaled, 0.0) ** 2
         noise = np.sqrt(np.where(number > 0, square.sum((0, 1)) / np.maximum(number, 1), 1.0))
         noisy = replace(self, noise=tuple(float(x) for x in noise))
-        apart = narrowed(validation.windows, replace(self.sizes, stride=self.sizes.horizon))
-        history, query, target = cut_windows(held_out, apart)
+        separate = narrowed(validation.windows, replace(self.sizes, stride=self.sizes.horizon))
+        history, query, target = cut_windows(held_out, separate)
         prediction = noisy._predict(history, query, wants_spread=True)
         calibration = calibrate(target.values, prediction.mean, prediction.spread)
         return replace(noisy, calibration=calibration)
