@@ -90,17 +90,16 @@ def test_a_network_is_trained_on_windows_of_the_protocol_alone():
         panel = one_series(120)
         values = panel.values.copy()
         values[:, :10], values[:, 60:] = outside, -outside
-        part = Part(replace(panel, values=values), windows)
+        times = panel.times.copy()
+        times[:, 60:] += outside
+        part = Part(replace(panel, values=values, times=times), windows)
         return forecaster.fit(part, part, seed=0).arrays()
 
     parts = forecaster.parts(Part(one_series(120), windows), Part(one_series(120), windows))
     sizes = parts.sizes
-    assert [int(n[0]) for n in parts.train.windows] == [
-        0,
-        40 - sizes.context,
-        40,
-        40 + sizes.horizon,
-    ]
+    first = 40 - 10 - sizes.context
+    assert [int(n[0]) for n in parts.train.windows] == [0, first, 30, 30 + sizes.horizon]
+    assert parts.train.panel.lengths.tolist() == [50]
     one, other = fitted(0.0), fitted(1e3)
     for name, array in one.items():
         np.testing.assert_array_equal(array, other[name], err_msg=name)

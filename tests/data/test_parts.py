@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from physsm._errors import ConfigError
+from physsm._errors import ConfigError, DataError
 from physsm._values import Panel, Series
 from physsm.data.parts import WindowSettings, make_parts
 from physsm.data.split import default_split
@@ -63,23 +63,33 @@ def test_narrowed_windows_keep_their_boundaries(lengths, number, seed, context, 
 
 
 @settings(max_examples=examples(50))
-@given(LENGTHS, st.integers(0, 6), SEEDS)
-def test_measurements_outside_of_all_windows_are_not_used(lengths, number, seed):
-    part = Part(make_panel(lengths), random_windows(lengths, number, seed))
-    found = part.used()
+@given(LENGTHS, st.integers(1, 6), SEEDS)
+def test_covered_rows_are_those_of_the_windows_and_no_others(lengths, number, seed):
+    drawn = random_windows(lengths, number, seed)
+    chosen = drawn[drawn.stop > drawn.start]
+    assume(chosen.number > 0)
+    part = Part(make_panel(lengths), chosen)
+    covered = part.covered()
     is_used = np.zeros(part.panel.values.shape[:2], bool)
-    for series, start, _, stop in zip(*tuple(part.windows), strict=True):
+    pairs = zip(zip(*part.windows, strict=True), zip(*covered.windows, strict=True), strict=True)
+    for (series, start, boundary, stop), (run, first, middle, last) in pairs:
         is_used[series, start:stop] = True
-    expected = np.where(is_used[..., None], part.panel.values, np.nan)
-    np.testing.assert_array_equal(found.values, expected)
-    np.testing.assert_array_equal(found.times, part.panel.times)
-    assert found.lengths.tolist() == part.panel.lengths.tolist()
+        assert (boundary - start, stop - start) == (middle - first, last - first)
+        for column in ("times", "values", "controls"):
+            np.testing.assert_array_equal(
+                getattr(covered.panel, column)[run, first:last],
+                getattr(part.panel, column)[series, start:stop],
+            )
+    assert covered.panel.lengths.sum() == is_used.sum()
+    # A run ends where a row belongs to no window: gaps over holes would count as measured ones.
+    assert len(covered.panel) == (np.diff(is_used, axis=1, prepend=False) & is_used).sum()
 
 
 def test_largest_sizes_are_those_of_the_longest_context_and_target():
     chosen = Windows(*np.array([[0, 3, 9, 12], [1, 0, 4, 11]]).T)
     assert largest_sizes(chosen) == Sizes(6, 7, 1)
-    assert largest_sizes(chosen, stride=5) == Sizes(6, 7, 5)
+    nearer = Windows(*np.array([[0, 3, 9, 12], [0, 9, 14, 16], [0, 11, 17, 19]]).T)
+    assert largest_sizes(nearer) == Sizes(6, 3, 3)
     assert largest_sizes(chosen[np.arange(0)]) == Sizes(2, 1, 1)
 
 
@@ -89,8 +99,10 @@ def test_settings_decide_sizes_and_the_table_or_the_protocol_the_others():
     assert WindowSettings().sizes(panel) == usual
     assert WindowSettings(context=7).sizes(panel) == Sizes(7, usual.horizon, usual.stride)
     protocol = Part(panel, windows(panel, 10, 6, 4))
-    assert WindowSettings().sizes(protocol) == Sizes(10, 6, 1)
-    assert WindowSettings(horizon=3, stride=2).sizes(protocol) == Sizes(10, 3, 2)
+    assert WindowSettings().sizes(protocol) == Sizes(10, 6, 4)
+    assert WindowSettings(horizon=3, stride=9).sizes(protocol) == Sizes(10, 3, 9)
+    # A stride below the protocol's has no effect, and the sizes say so.
+    assert WindowSettings(horizon=3, stride=2).sizes(protocol) == Sizes(10, 3, 4)
     assert WindowSettings().validation_sizes(Sizes(10, 6, 1)) == Sizes(10, 6, 6)
     assert WindowSettings(validation_stride=2).validation_sizes(Sizes(10, 6, 1)).stride == 2
 
@@ -117,11 +129,23 @@ def test_parts_of_a_protocol_are_its_own_windows():
     train = Part(panel, whole[np.arange(3)])
     validation = Part(panel, whole[np.array([-2, -1])])
     parts = make_parts(train, validation, WindowSettings(context=8), seed=0)
-    assert parts.sizes == Sizes(8, 10, 1)
-    assert parts.train.windows.boundary.tolist() == train.windows.boundary.tolist()
+    assert parts.sizes == Sizes(8, 10, 5)
+    covered = train.covered()
+    assert parts.train.windows.boundary.tolist() == covered.windows.boundary.tolist()
     assert (parts.train.windows.boundary - parts.train.windows.start).tolist() == [8] * 3
-    np.testing.assert_array_equal(parts.train.panel.values, train.used().values)
+    np.testing.assert_array_equal(parts.train.panel.values, covered.panel.values)
     # Validation windows are a horizon apart: of two that overlap, the later one stays.
-    assert parts.validation.windows.boundary.tolist() == [50]
+    assert parts.validation.windows.number == 1
+    boundary = parts.validation.windows.boundary[0]
+    assert parts.validation.panel.times[0, boundary] == panel.times[1, 50]
+        parts.validation.panel.times[0, parts.validation.windows.boundary[0]] == panel.times[1, 50]
+    )
+    with pytest.raises(DataError, match="horizon is 11"):
+        make_parts(train, validation, WindowSettings(horizon=11), seed=0)
+    nothing = Part(panel, whole[np.zeros(0, np.int64)])
+    with pytest.raises(DataError, match="validation part has no windows"):
+        make_parts(train, nothing, WindowSettings(), seed=0)
+    with pytest.raises(DataError, match="training part has no windows"):
+        make_parts(nothing, validation, WindowSettings(), seed=0)
     with pytest.raises(ConfigError, match="none for validation"):
         make_parts(train, None, WindowSettings(), seed=0)

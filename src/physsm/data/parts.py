@@ -28,13 +28,12 @@ class WindowSettings:
             return self._or(default_sizes(given))
         largest = largest_sizes(given.windows)
         sizes = self._or(largest)
-        if sizes.horizon > largest.horizon:
-            raise DataError(
-                f"the horizon is {sizes.horizon} time steps, and targets of the protocol's windows "
-                f"have at most {largest.horizon}",
-                hint="set a horizon that they have, or leave it to the protocol",
-            )
-        return replace(sizes, context=min(sizes.context, largest.context))
+        _check_horizon(given, sizes.horizon, "training")
+        return Sizes(
+            context=min(sizes.context, largest.context),
+            horizon=sizes.horizon,
+            stride=max(sizes.stride, largest.stride),
+        )
 
     def _or(self, usual: Sizes) -> Sizes:
         return Sizes(
@@ -71,11 +70,27 @@ def make_parts(
         if isinstance(train, Part):
             raise ConfigError("windows for training were given, but none for validation")
         train, validation = default_split(train, seed, sizes.context + sizes.horizon)
+    if isinstance(validation, Part):
+        _check_horizon(validation, sizes.horizon, "validation")
     for_validation = settings.validation_sizes(sizes)
     return Parts(_part(train, sizes), _part(validation, for_validation), sizes)
 
 
+def _check_horizon(part: Part, horizon: int, name: str) -> None:
+    """Fail where a part has no windows, or none with a target as long as the horizon."""
+    if not part.windows.number:
+        raise DataError(f"the {name} part has no windows")
+    longest = largest_sizes(part.windows).horizon
+    if horizon > longest:
+        raise DataError(
+            f"the horizon is {horizon} time steps, and targets of the {name} windows have at most "
+            f"{longest}",
+            hint="set a horizon that they have, or leave it to the protocol",
+        )
+
+
 def _part(given: Panel | Part, sizes: Sizes) -> Part:
     if isinstance(given, Part):
-        return Part(given.used(), narrowed(given.windows, sizes))
+        covered = given.covered()
+        return Part(covered.panel, narrowed(covered.windows, sizes))
     return Part(given, windows(given, sizes.context, sizes.horizon, sizes.stride))

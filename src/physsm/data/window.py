@@ -64,13 +64,21 @@ class Part:
     panel: Panel
     windows: Windows
 
-    def used(self) -> Panel:
-        """Panel without the measurements outside all windows."""
-        edges = np.zeros((len(self.panel), self.panel.times.shape[1] + 1), np.int64)
-        np.add.at(edges, (self.windows.series, self.windows.start), 1)
-        np.add.at(edges, (self.windows.series, self.windows.stop), -1)
-        is_used = edges.cumsum(1)[:, :-1, None] > 0
-        return replace(self.panel, values=np.where(is_used, self.panel.values, np.nan))
+    def covered(self) -> Part:
+        """The same windows on the rows that they cover: each run of such rows is a series."""
+        windows, rows = self.windows, self.panel.times.shape[1]
+        edges = np.zeros((len(self.panel), rows + 2), np.int64)
+        np.add.at(edges, (windows.series, windows.start + 1), 1)
+        np.add.at(edges, (windows.series, windows.stop + 1), -1)
+        is_edge = np.diff(edges.cumsum(1) > 0, axis=1)
+        series, edge = np.nonzero(is_edge)  # of each run its first row, and one past its last
+        source, first, last = series[::2], edge[::2], edge[1::2]
+        run = np.searchsorted(source * rows + first, windows.series * rows + windows.start, "right")
+        run, shift = run - 1, first[run - 1]
+        pieces = self.panel.select(source).between(first, last)
+        ids = tuple(f"{name}[{row}:]" for name, row in zip(pieces.ids, first, strict=True))
+        moved = (column - shift for column in (windows.start, windows.boundary, windows.stop))
+        return Part(replace(pieces, ids=ids), Windows(run, *moved))
 
 
 class Batch(NamedTuple):
@@ -127,10 +135,16 @@ def narrowed(given: Windows, sizes: Sizes) -> Windows:
     return Windows(given.series, start, given.boundary, stop)[np.sort(np.array(chosen, np.int64))]
 
 
-def largest_sizes(given: Windows, stride: int = 1) -> Sizes:
-    """Longest context and target of the windows."""
-    context = int((given.boundary - given.start).max(initial=2))
-    return Sizes(context, int((given.stop - given.boundary).max(initial=1)), stride)
+def largest_sizes(given: Windows) -> Sizes:
+    """Longest context and target of the windows, and their smallest distance in a series."""
+    order = np.lexsort((given.boundary, given.series))
+    series, boundary = given.series[order], given.boundary[order]
+    distance = np.diff(boundary)[np.diff(series) == 0]
+    return Sizes(
+        context=int((given.boundary - given.start).max(initial=2)),
+        horizon=int((given.stop - given.boundary).max(initial=1)),
+        stride=max(int(distance.min(initial=10**9)), 1) if distance.size else 1,
+    )
 
 
 def cut_windows(panel: Panel, chosen: Windows) -> tuple[Panel, Query, Panel]:

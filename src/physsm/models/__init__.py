@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from physsm._registry import find, names_in
@@ -31,6 +32,8 @@ if TYPE_CHECKING:  # for type checkers and editors; a new model works without a 
 def __getattr__(name: str) -> Any:
     # Models import JAX, so that none is imported before it is used; a file that is called like the
     # class is tried first.
+    if name in names_in("models"):
+        return import_module(f"physsm.models.{name}")
     if not name.startswith("_"):
         likely = name.lower()
         files = sorted(names_in("models"), key=lambda file: file.replace("_", "") != likely)

@@ -170,7 +170,7 @@ def _checked_name(content: Any, path: Path) -> str:
     if file_format < FORMAT:
         raise RunError(
             f"{path} has format {file_format}, written by physsm {writer}, and this version reads "
-            f"format {FORMAT}: fit the model again, or install that version"
+            f"format {FORMAT}: fit the model again"
         )
     if file_format > FORMAT:
         raise RunError(

@@ -23,6 +23,7 @@ from physsm.training.checkpoint import (
 )
 
 PLATEAU_FACTOR = 0.2
+_FORMAT = 2  # of the arrays' names; those of format 1 had none
 _POSITION_FILE = "position.json"
 
 CurveRow = dict[str, float | int | None]
@@ -105,7 +106,8 @@ def write_checkpoint(folder: Path, state: TrainingState) -> None:
     """
     name = f"state-{state.position.step}.safetensors"
     write_arrays(folder / name, named_arrays(state.arrays()))
-    write_json(folder / _POSITION_FILE, {"arrays": name, "position": asdict(state.position)})
+    content = {"format": _FORMAT, "arrays": name, "position": asdict(state.position)}
+    write_json(folder / _POSITION_FILE, content)
     for old in folder.glob("state-*.safetensors"):
         if old.name != name:
             old.unlink(missing_ok=True)
@@ -116,6 +118,8 @@ def read_checkpoint(folder: Path, like: TrainingState) -> TrainingState:
     path = folder / _POSITION_FILE
     content = read_json(path)
     try:
+        if content["format"] != _FORMAT:
+            raise KeyError("format")
         name, position = str(content["arrays"]), Position(**content["position"])
     except (TypeError, KeyError) as error:
         raise RunError(

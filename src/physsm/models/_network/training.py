@@ -173,9 +173,14 @@ def make_task(
     def loss(params: Any, batch: Batch, key: Array, progress: Array) -> Array:
         return objective(params, batch, sizes.context, key, progress)
 
-    identity = f"objective {sizes.context} {network.identity}"
     return Task(
-        network, loss, batches, per_epoch, validate, identity, start_counts=network.starts_well
+        params=network,
+        loss=loss,
+        batches=batches,
+        batches_per_epoch=per_epoch,
+        validate=validate,
+        identity=f"objective {sizes.context} {network.identity}",
+        start_counts=network.starts_well,
     )
 
 

@@ -77,7 +77,13 @@ class FittedStateSpace(FittedNetwork):
         z_ext = np.asarray(rollout.z_ext)[at]
         theta = None if self.system is None else np.asarray(rollout.theta)[at]
         warnings = divergences(self.system, scales.states, history, query, z_ext)
-        return Prediction(mean, spread, scales.states.unscale(z_ext), theta, warnings)
+        return Prediction(
+            mean=mean,
+            spread=spread,
+            states=scales.states.unscale(z_ext),
+            unknowns=theta,
+            warnings=warnings,
+        )
 
     def _one_step(self, history: Panel) -> Prediction:
         table = self.scales.table

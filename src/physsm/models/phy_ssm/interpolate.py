@@ -115,7 +115,9 @@ def _as_prediction(
     if len(past):
         values[..., past] = linear_interpolation(panel, wanted)[..., past]
     return Prediction(
-        values, scales.table.unscale_spread(spread), scales.states.unscale(z_ext), None
+        mean=values,
+        spread=scales.table.unscale_spread(spread),
+        states=scales.states.unscale(z_ext),
     )
 
 

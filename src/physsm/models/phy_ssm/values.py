@@ -29,7 +29,7 @@ class Drive(NamedTuple):
 
 
 class Features(NamedTuple):
-    """Outputs of a unit's network at all time steps and at the last, which is computed apart: a
+    """Outputs of a unit's network at all time steps and at the last, computed separately: a
     forecast needs no other. `carry` is the state of its S5 stack after the last step.
     """
 
