@@ -138,8 +138,6 @@ def test_parts_of_a_protocol_are_its_own_windows():
     assert parts.validation.windows.number == 1
     boundary = parts.validation.windows.boundary[0]
     assert parts.validation.panel.times[0, boundary] == panel.times[1, 50]
-        parts.validation.panel.times[0, parts.validation.windows.boundary[0]] == panel.times[1, 50]
-    )
     with pytest.raises(DataError, match="horizon is 11"):
         make_parts(train, validation, WindowSettings(horizon=11), seed=0)
     nothing = Part(panel, whole[np.zeros(0, np.int64)])
