@@ -32,7 +32,7 @@ def main(group: str) -> int:
         )
     for result in results:
         limit = "-" if result.limit is None else f"{result.limit:g}"
-        verdict = "" if result.kept else "over the limit"
+        verdict = "" if result.is_met else "over the limit"
         table.add_row(
             result.name,
             f"{result.seconds:.4f}",
@@ -47,7 +47,7 @@ def main(group: str) -> int:
     machine = {"python": platform.python_version(), "machine": platform.machine()}
     path.write_text(json.dumps({**machine, "measures": [asdict(r) for r in results]}, indent=2))
     console.print(f"written to {path.relative_to(Path.cwd())}")
-    return 0 if all(result.kept for result in results) else 1
+    return 0 if all(result.is_met for result in results) else 1
 
 
 if __name__ == "__main__":

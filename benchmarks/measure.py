@@ -12,7 +12,7 @@ from dataclasses import dataclass
 class Measure:
     """`seconds` is the median of several runs; `ratio` compares it with the yardstick.
 
-    The limit is kept as a ratio, which a slow or busy machine does not change much.
+    The limit is a ratio, which a slow or busy machine does not change much.
     """
 
     name: str
@@ -22,8 +22,8 @@ class Measure:
     limit: float | None
 
     @property
-    def kept(self) -> bool:
-        """Whether the limit is kept."""
+    def is_met(self) -> bool:
+        """Whether the ratio is within its limit."""
         return self.limit is None or self.ratio <= self.limit
 
 

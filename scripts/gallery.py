@@ -103,7 +103,7 @@ def numbers(values: list[float | None]) -> np.ndarray:
 
 
 def forecast_figure(contents: dict[str, Any]) -> None:
-    """One forecast of the demo beside what came and two other methods."""
+    """One forecast of the demo beside the measurements and two other methods."""
     channel = contents["examples"][0]["channels"][0]
     figure, (axes,) = panels()
     times = channel["forecast_times"]
@@ -175,7 +175,9 @@ def methods_figure() -> None:
         labels = [NAMES.get(name, name) for _, name in shown]
         panel.set_yticks(range(len(shown)), labels, fontsize=7.5)
         left_out = (
-            f"\n(without {scores[-1][1]}: {scores[-1][0]:.2f})" if len(shown) < len(scores) else ""
+            f"\n(without {scores[-1][1]},\nwhich has {scores[-1][0]:.2f})"
+            if len(shown) < len(scores)
+            else ""
         )
         panel.set(title=title, xlabel=f"extrapolation MAE{left_out}", xlim=(0, None))
     kinds_legend(figure, axes[0])

@@ -63,7 +63,7 @@ def test_one_event_type(read, version, ticks):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_several_event_types_are_told_apart(read, version):
+def test_several_event_types_are_distinguished(read, version):
     never = (9, "never", ["nothing(d)"])
     records = [(0, 1, 0.25, 1, 2), (1, 2, -5), (1, 3, 6), (0, 4, 0.75, 3, 4)]
     events = read(log_bytes(version, [FLIGHT, TOUCH, never], records))

@@ -1,4 +1,4 @@
-"""Scenes as ScenarioNet writes them: read right, and refused at the door where they are wrong."""
+"""Scenes as ScenarioNet writes them: read correctly, and rejected where they are wrong."""
 
 import lzma
 import pickle

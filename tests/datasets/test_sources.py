@@ -51,7 +51,7 @@ def test_every_card_is_complete(source):
             assert file.url.endswith(Path(file.path).name)
 
 
-def test_conditions_are_told():
+def test_conditions_are_reported():
     for name in source_names():
         source = read_source(name)
         if "NC" in source.licence:

@@ -154,7 +154,7 @@ def test_a_forecast_that_blew_up_has_no_score(metric):
 
 
 @pytest.mark.parametrize("metric", EVERY_MOTION)
-def test_wrong_settings_are_told(metric):
+def test_wrong_settings_are_reported(metric):
     measured = np.zeros((1, 8, 2))
     for gap in (0.0, -0.1, math.nan):
         with pytest.raises(ConfigError, match="the gap must be a positive number"):

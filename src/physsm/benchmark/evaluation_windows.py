@@ -65,7 +65,7 @@ def windows_of_panel(
 
 
 def windows_of_test_part(split: Split, most: int | None = None) -> EvaluationWindows:
-    """The test windows of a split, at most so many, evenly spaced. Errors are taken against values
+    """The test windows of a split, at most `most`, evenly spaced. Errors are taken against values
     without noise, where the split has them.
     """
     part = _thinned(split.test, most)
@@ -96,7 +96,7 @@ def _windows_of_part(split: Split, part: Part) -> EvaluationWindows:
 
 
 def _thinned(part: Part, most: int | None) -> Part:
-    """A part with at most so many of its windows, evenly spaced."""
+    """A part with at most `most` of its windows, evenly spaced."""
     number = part.windows.number
     if most is None or number <= most:
         return part

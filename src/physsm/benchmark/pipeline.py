@@ -57,8 +57,8 @@ class RunData:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """Where a training stores its checkpoints, whether it continues from them, and who receives
-    its progress. Models without a training loop ignore all of them.
+    """Folder of a training's checkpoints, whether it continues from them, and the callback of its
+    progress. Models without a training loop ignore all of them.
     """
 
     folder: Path

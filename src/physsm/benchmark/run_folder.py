@@ -1,4 +1,4 @@
-"""The folder of a run: who may write into it, and its files.
+"""The folder of a run: its claim by one run, and its files.
 
 `run.json` holds the request, and once the run is finished the window sizes of its scores;
 `checkpoints/` exists during training; `model.json` and `model.safetensors` hold the model,

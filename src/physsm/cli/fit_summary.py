@@ -40,8 +40,8 @@ def show_run(run: Run, source: Source, model: str, *, seconds: float) -> None:
         f"Channels: {_listed(interface.channels)}; controls: {_listed(interface.controls)}. "
         f"Errors are in {source.unit_of_errors}: one time step ahead (interp), and over a horizon "
         f"of {sizes.horizon} time steps after a context of at most {sizes.context} (extrap). They "
-        "are measured on the validation part, which also selected the weights and calibrated the "
-        "intervals. The best extrapolation comes first. "
+        "are measured on the validation part, which also served to choose settings or weights and "
+        "to calibrate the intervals. The best extrapolation comes first. "
         f"It took {seconds:.0f} s. The run is in {run.folder}."
     )
 

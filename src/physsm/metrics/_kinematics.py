@@ -71,7 +71,7 @@ def motion_error(
 def _motion(
     positions: Float[np.ndarray, "windows steps 2"], differences: int, gap: float, smooth: int
 ) -> Float[np.ndarray, "windows values"]:
-    """Speed after so many differences: NaN where a point it needs is, empty for too few steps."""
+    """Speed, differenced: NaN where a point that it needs is NaN, empty for too few steps."""
     speed = np.linalg.norm(np.diff(_smoothed(positions, smooth), axis=1), axis=-1) / gap
     return np.diff(speed, n=differences, axis=1) / gap**differences
 

@@ -155,7 +155,7 @@ def every_score() -> list[Score]:
 
 
 def shown_scores(place: Shown, keys: Collection[str]) -> list[Score]:
-    """The scores among `keys` that a place shows, in the order of table columns."""
+    """The scores among `keys` that an output shows, in the order of table columns."""
     places = get_args(Shown)
     return [
         score

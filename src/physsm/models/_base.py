@@ -31,6 +31,14 @@ from physsm.models._intervals import Calibration
 from physsm.physics.system import System
 from physsm.training.loop import Result
 
+# Settings that had another name before: an error says what to write instead.
+RENAMED_SETTINGS = {
+    "assimilate": 'inference = "kalman" or "encoder"',
+    "direct": "linear_bypass",
+    "direct_speed": "bypass_speed",
+    "surprise": "likelihood",
+}
+
 
 class Prediction(NamedTuple):
     """A forecast without intervals: `spread` is the standard deviation that the model predicts.
@@ -360,8 +368,9 @@ def read_config(kind: type[BaseModel], settings: Mapping[str, Any], model: str) 
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            known = _setting_names(kind, first["loc"][:-1])
-            hint = did_you_mean(place.split(".")[-1], known) or f"it has {', '.join(known)}"
+            name, known = place.split(".")[-1], _setting_names(kind, first["loc"][:-1])
+            hint = did_you_mean(name, known) or f"it has {', '.join(known)}"
+            hint = f"it is now {RENAMED_SETTINGS[name]}" if name in RENAMED_SETTINGS else hint
             raise ConfigError(f"{model} has no setting {place}: {hint}") from None
         subject = f"the setting {place} of {model} is" if place else f"the settings of {model} are"
         raise ConfigError(f"{subject} {first['input']!r}: {first['msg']}") from None

@@ -65,7 +65,7 @@ def accumulate_at_once(factor: Complex, added: Complex, start: Complex) -> Steps
 
 def adjoints_at_once(factor: Complex, cotangent: Complex) -> tuple[Steps, Step]:
     """The adjoints as an associative scan, from the last step to the first."""
-    # The last step has no later factor. The scan does not use its place, which the first fills.
+    # The last step has no later factor. The scan ignores that slot; the first factor fills it.
     later = Complex(*(jnp.concatenate([part[1:], part[:1]]) for part in factor.conjugate))
     adjoint = lax.associative_scan(_combine, (later, cotangent), reverse=True)[1]
     return pack(adjoint), pack(factor.conjugate.at(0).times(adjoint.at(0)))

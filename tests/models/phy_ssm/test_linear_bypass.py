@@ -28,7 +28,7 @@ from physsm.models.phy_ssm.bypass_inputs import (
 from physsm.models.phy_ssm.fit_linear_bypass import (
     OFFSETS,
     BypassFit,
-    _free_runs,
+    _validation_rollouts,
     fit_linear_bypass,
     is_regular,
     with_weights,
@@ -275,7 +275,7 @@ def test_the_equations_give_the_functions_of_the_controls():
         parts = table.scale(train), table.scale(held_out)
         fit = fit_linear_bypass(inputs, states, *parts, sizes)
         assert fit is not None
-        runs = _free_runs(inputs, table.scale(test), sizes)
+        runs = _validation_rollouts(inputs, table.scale(test), sizes)
         errors.append(runs.squared_error(fit.shape.offsets, fit.rollout, np.array([0])))
     assert errors[0] > 0.01
     assert errors[1] < 1e-6

@@ -59,7 +59,7 @@ class FittedNetwork(AbstractFitted):
         return CompiledNetwork(self.network)
 
     def completed(self: M, parts: Parts) -> M:
-        """The model after its training, with what is estimated from the parts then."""
+        """The model after its training, with calibrated intervals."""
         return self.calibrated(parts.validation)
 
     def calibrated(self: M, validation: Part) -> M:

@@ -81,28 +81,28 @@ def fit_linear_bypass(
     every = -(-sum(len(one.gaps) for one in rows) // _MOST_ROWS)
     made = [_regression(one, inputs.count, longest, free, every) for one in rows]
     regressors, targets, known = (np.concatenate(part) for part in zip(*made, strict=True))
-    found = ridge_weights(regressors, targets, known, widths, _RIDGES)
-    runs, one_row = _free_runs(inputs, held_out, sizes), _all_rows(inputs, held_out)
+    weights = ridge_weights(regressors, targets, known, widths, _RIDGES)
+    rollouts, one_step = _validation_rollouts(inputs, held_out, sizes), _all_rows(inputs, held_out)
 
-    def error_of_runs(pair: tuple[int, float]) -> float:
-        return runs.squared_error(longest[: pair[0]], found[pair], free)
+    def rollout_error(pair: tuple[int, float]) -> float:
+        return rollouts.squared_error(longest[: pair[0]], weights[pair], free)
 
     def best_next(count: int) -> np.ndarray:
-        candidates = [found[count, ridge] for ridge in sorted(_RIDGES, reverse=True)]
+        candidates = [weights[count, ridge] for ridge in sorted(_RIDGES, reverse=True)]
         return min(
             candidates,
-            key=lambda weights: _next_row_error(
-                longest[:count], weights, one_row, inputs.count, free
+            key=lambda candidate: _next_step_error(
+                longest[:count], candidate, one_step, inputs.count, free
             ),
         )
 
     # Of equally good ones, the first: short memories and strong ridges.
-    count, ridge = min(sorted(found, key=lambda pair: (pair[0], -pair[1])), key=error_of_runs)
+    count, ridge = min(sorted(weights, key=lambda pair: (pair[0], -pair[1])), key=rollout_error)
     has_short = count > _SHORT and _SHORT in widths
     shape = replace(inputs.shape, offsets=longest[:count], short=_SHORT if has_short else 0)
     return BypassFit(
         shape=shape,
-        rollout=found[count, ridge],
+        rollout=weights[count, ridge],
         next=best_next(count),
         short=best_next(_SHORT) if has_short else None,
     )
@@ -112,7 +112,7 @@ def _all_rows(inputs: BypassInputs, panel: Panel) -> list[_Rows]:
     return [_rows(inputs, panel, i) for i in range(len(panel))]
 
 
-def _next_row_error(
+def _next_step_error(
     offsets: tuple[int, ...],
     weights: np.ndarray,
     rows: list[_Rows],
@@ -158,7 +158,7 @@ def _regression(
     return regressors, slopes, known
 
 
-class _FreeRuns(NamedTuple):
+class _Rollouts(NamedTuple):
     """Windows of the validation part: rows up to the end of each, where its target begins."""
 
     both: Float[np.ndarray, "windows rows width"]
@@ -183,20 +183,21 @@ class _FreeRuns(NamedTuple):
         return float((error**2).mean())
 
 
-def _free_runs(inputs: BypassInputs, panel: Panel, sizes: Sizes) -> _FreeRuns:
-    found = windows(panel, sizes.context, sizes.horizon, max(1, sizes.horizon // 2))
-    whole = found.boundary - found.start == sizes.context
-    found = Windows(*(column[whole] for column in tuple(found)))
-    used = np.linspace(0, found.number - 1, min(found.number, _MOST_WINDOWS)).astype(np.int64)
-    rows = {int(i): _rows(inputs, panel, int(i)) for i in np.unique(found.series[used])}
-    both = [rows[int(s)].both[a:b] for s, a, _, b in zip(*tuple(found[used]), strict=True)]
+def _validation_rollouts(inputs: BypassInputs, panel: Panel, sizes: Sizes) -> _Rollouts:
+    candidates = windows(panel, sizes.context, sizes.horizon, max(1, sizes.horizon // 2))
+    whole = candidates.boundary - candidates.start == sizes.context
+    candidates = Windows(*(column[whole] for column in tuple(candidates)))
+    count = min(candidates.number, _MOST_WINDOWS)
+    used = np.linspace(0, candidates.number - 1, count).astype(np.int64)
+    rows = {int(i): _rows(inputs, panel, int(i)) for i in np.unique(candidates.series[used])}
+    both = [rows[int(s)].both[a:b] for s, a, _, b in zip(*tuple(candidates[used]), strict=True)]
     gaps = [
         np.concatenate([[1.0], rows[int(s)].gaps[a : b - 1]])
-        for s, a, _, b in zip(*tuple(found[used]), strict=True)
+        for s, a, _, b in zip(*tuple(candidates[used]), strict=True)
     ]
     width = len(inputs.table.channels) + inputs.count
     length = sizes.context + sizes.horizon
-    return _FreeRuns(
+    return _Rollouts(
         np.array(both).reshape(-1, length, width),
         np.array(gaps).reshape(-1, length),
         sizes.context,

@@ -197,7 +197,7 @@ class EncoderInference(AbstractInference):
 
 
 def over_axes(function: Callable[..., Any], axes: int) -> Callable[..., Any]:
-    """A function of one time step, mapped over so many leading axes."""
+    """A function of one time step, mapped over a number of leading axes."""
     for _ in range(axes):
         function = jax.vmap(function)
     return function

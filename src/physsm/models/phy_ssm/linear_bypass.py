@@ -195,5 +195,5 @@ class LinearBypass(AbstractDecoder):
 
 
 def features(inputs: BypassInputs, offsets: int) -> int:
-    """The lines of the weights of so many offsets."""
+    """Number of weights of one channel, for a number of offsets."""
     return 1 + inputs.count + offsets * (len(inputs.table.channels) + inputs.count)

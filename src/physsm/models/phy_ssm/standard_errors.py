@@ -34,7 +34,7 @@ from physsm.models.phy_ssm.unit import PhysicsUnit
 from physsm.nn.gaussian import Gaussian
 
 _PRIOR = 1.0  # standard deviation of a constant in its natural size, before any data
-_MOST_SERIES = 64  # of many series, so many evenly chosen ones stand for all
+_MOST_SERIES = 64  # at most this many series, evenly spaced, are used
 
 
 def standard_errors(compiled: CompiledNetwork, train: Panel) -> tuple[float, ...]:
