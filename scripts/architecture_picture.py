@@ -16,7 +16,7 @@ INK, SOFT = "#222222", "#5c5c5c"
 FILLS = {"data": "#ffffff", "learned": "#cfe3f5", "physics": "#f9d9a6", "inferred": "#e2e2e2"}
 MEANINGS = {
     "learned": "learned network or weights",
-    "physics": "known physics, exact",
+    "physics": "equations: known entries are exact",
     "inferred": "distribution, inferred",
     "data": "table",
 }
