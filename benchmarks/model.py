@@ -137,18 +137,17 @@ def _matmul_flops(network: Any, rows: int, context: int) -> float:
     def dense(weights) -> float:
         return sum(2.0 * w.size for w in weights)
 
-    encoder = network.encoder.network
+    encoder, unknowns = network.encoder, network.unit.network
     perceptron = dense([layer.W for layer in encoder.perceptron.layers])
-    decoder = dense([layer.W for layer in network.decoder.perceptron.layers])
+    decoder = dense([layer.W for layer in network.decoder.network.perceptron.layers])
     blocks = encoder.stack.blocks
     stacks = dense([blocks.s5.B, blocks.s5.C, blocks.W_in, blocks.W_out])
-    unit = network.unit
-    blocks = unit.network.blocks
-    perceptrons = (*unit.head.layers, *unit.control_map.layers)
+    blocks = unknowns.stack.blocks
+    perceptrons = (*unknowns.head.layers, *unknowns.inputs.perceptron.layers)
     inside = dense(
         [blocks.s5.B, blocks.s5.C, blocks.W_in, blocks.W_out, *(layer.W for layer in perceptrons)]
     )
-    per_context = perceptron + stacks + dense([encoder.posterior_head.W, network.prior_head.W])
+    per_context = perceptron + stacks + dense([encoder.posterior_head.W, network.inference.prior_head.W])
     total = context * per_context + rows * (decoder + inside)
     return 3.0 * BATCH * total
 
