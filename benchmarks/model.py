@@ -147,7 +147,9 @@ def _matmul_flops(network: Any, rows: int, context: int) -> float:
     inside = dense(
         [blocks.s5.B, blocks.s5.C, blocks.W_in, blocks.W_out, *(layer.W for layer in perceptrons)]
     )
-    per_context = perceptron + stacks + dense([encoder.posterior_head.W, network.inference.prior_head.W])
+    per_context = (
+        perceptron + stacks + dense([encoder.posterior_head.W, network.inference.prior_head.W])
+    )
     total = context * per_context + rows * (decoder + inside)
     return 3.0 * BATCH * total
 
