@@ -84,7 +84,7 @@ def test_sections_come_in_order():
 
 def test_the_summary_names_model_series_and_best_row():
     page = sample_page()
-    summary = "phy_ssm on the validation part (24 series); best extrap MAE: phy_ssm, 0.0987;"
+    summary = "phy_ssm on held-out measurements of 24 series; best extrap MAE: phy_ssm, 0.0987;"
     assert summary in page
 
 

@@ -88,7 +88,7 @@ def _header(contents: Contents) -> str:
 def _summary(contents: Contents) -> str:
     """Summary in one line: model, series, best model, number of warnings."""
     series = count(contents["data"]["series"], "series", "series")
-    text = f"{escape(contents['model'])} on the validation part ({series})"
+    text = f"{escape(contents['model'])} on held-out measurements of {series}"
     if best := best_score(contents["scores"]):
         row, score = best
         text += f"; best {escape(score.heading)}: {escape(row['model'])}, {brief(row[score.key])}"
