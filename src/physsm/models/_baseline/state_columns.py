@@ -46,7 +46,7 @@ def find_columns(system: System, channels: Sequence[str], controls: Sequence[str
     channel = tuple(
         channels.index(name) if name in channels else -1 for name in map(str, system.states)
     )
-    slope_of = tuple(_slope_of(system, i) for i in range(len(system.states)))
+    slope_of = tuple(slope_of(system, i) for i in range(len(system.states)))
     for name, own, source in zip(system.states, channel, slope_of, strict=True):
         if own < 0 and (source < 0 or channel[source] < 0):
             raise DataError(
@@ -57,7 +57,7 @@ def find_columns(system: System, channels: Sequence[str], controls: Sequence[str
     return Columns(channel, slope_of, tuple(controls.index(name) for name in system.controls))
 
 
-def _slope_of(system: System, state: int) -> int:
+def slope_of(system: System, state: int) -> int:
     """The state whose derivative is this state, as x for v in `x' = v`; -1 if there is none."""
     structure = system.structure
     for i in range(len(system.states)):

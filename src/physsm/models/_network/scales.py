@@ -75,8 +75,9 @@ class StateScales:
     """Scales of states and unknowns. A scaled state is z/scale.
 
     `measured[c]` is the state that channel c measures, or -1. `state_offset` are the means of
-    measured states, scaled. `unknown_size` is the natural size of each unknown. Without physics
-    there are no states.
+    measured states, scaled. `unknown_size` is the natural size of each unknown: what changes a
+    scaled state by one in the `signal_time`, in which signals change by their own size (in the
+    network's unit of time). Without physics there are no states.
     """
 
     measured: tuple[int, ...]
@@ -84,9 +85,11 @@ class StateScales:
     state_offset: Numbers = ()
     extended_scale: Numbers = ()
     unknown_size: Numbers = ()
+    signal_time: float = 1.0
 
     def __post_init__(self) -> None:
         check_positive(*self.state_scale, *self.extended_scale, *self.unknown_size)
+        check_positive(self.signal_time)
         check_shifts(self.state_offset, self.state_scale)
 
     @property
@@ -97,6 +100,11 @@ class StateScales:
             if state >= 0:
                 place[state] = channel
         return place
+
+    @property
+    def grounded_channels(self) -> Int[np.ndarray, " grounded"]:
+        """The channels that the physics gives."""
+        return np.flatnonzero(np.array(self.measured) >= 0)
 
     @property
     def free_channels(self) -> Int[np.ndarray, " free"]:
@@ -194,15 +202,59 @@ def state_scales(
         if state >= 0:
             scale[state] = table.channel_scale[channel]
             offset[state] = table.channel_shift[channel] / table.channel_scale[channel]
-    _scale_velocities(scale, system, panel, measured)
+    _scale_hidden(scale, offset, system, table, measured)
+    _scale_velocities(scale, offset, system, panel, measured)
+    channels = [channel for channel, state in enumerate(measured) if state >= 0]
+    span = max(1.0, signal_time(panel, channels) / table.time_scale)
+    return scales_of_states(system, table, measured, scale, offset, span)
+
+
+def scales_of_states(
+    system: System,
+    table: TableScales,
+    measured: tuple[int, ...],
+    scale: Float[np.ndarray, " n"],
+    offset: Float[np.ndarray, " n"],
+    span: float,
+) -> StateScales:
+    """Scales of all states, with the sizes of lifted states and unknowns that follow from them."""
     extended = _extended_scale(system, scale, offset)
+    magnitude = np.concatenate([scale * np.hypot(offset, 1), extended[len(scale) :]])
     return StateScales(
         measured=measured,
         state_scale=as_numbers(scale),
         state_offset=as_numbers(offset),
         extended_scale=as_numbers(extended),
-        unknown_size=as_numbers(_unknown_sizes(system, table, extended)),
+        unknown_size=as_numbers(_unknown_sizes(system, table, extended, magnitude, span)),
+        signal_time=span,
     )
+
+
+def signal_time(panel: Panel, channels: Sequence[int]) -> float:
+    """Time in which signals change by their own size: the lag at which the mean square difference
+    of two values reaches the variance within a series, the median over channels.
+    """
+    times = [_time_of_channel(panel, channel) for channel in channels]
+    return float(np.median(times)) if times else panel.median_gap
+
+
+def _time_of_channel(panel: Panel, channel: int) -> float:
+    x = panel.values[:, :, channel]
+    valid = np.arange(x.shape[1]) < panel.lengths[:, None]
+    x = np.where(valid, x, np.nan)
+    count = np.maximum((~np.isnan(x)).sum(1, keepdims=True), 1)
+    centred = x - np.nansum(x, axis=1, keepdims=True) / count
+    variance = np.nansum(centred**2) / max(count.sum(), 1)
+    lag, reached = 1, panel.median_gap
+    while lag < x.shape[1]:
+        difference = x[:, lag:] - x[:, :-lag]
+        known = ~np.isnan(difference)
+        if known.any():
+            reached = float(np.median((panel.times[:, lag:] - panel.times[:, :-lag])[known]))
+            if (difference[known] ** 2).mean() >= variance:
+                break
+        lag *= 2
+    return reached
 
 
 def _check_columns(system: System, table: TableScales, ground_states: bool) -> None:
@@ -222,8 +274,29 @@ def _check_columns(system: System, table: TableScales, ground_states: bool) -> N
         )
 
 
+def _scale_hidden(
+    scale: np.ndarray,
+    offset: np.ndarray,
+    system: System,
+    table: TableScales,
+    measured: Sequence[int],
+) -> None:
+    """Scale and centre each state that is not measured like the first control in its equation: a
+    lag follows its input. Only a first guess, which a grey box replaces.
+    """
+    for row, column in sorted(system.structure.B):
+        if row < len(scale) and row not in measured and scale[row] == 1:
+            control = table.controls.index(system.controls[column])
+            scale[row] = table.control_scale[control]
+            offset[row] = table.control_shift[control] / table.control_scale[control]
+
+
 def _scale_velocities(
-    scale: np.ndarray, system: System, panel: Panel, measured: Sequence[int]
+    scale: np.ndarray,
+    offset: np.ndarray,
+    system: System,
+    panel: Panel,
+    measured: Sequence[int],
 ) -> None:
     """Scale each state v that is not measured, but is x' of a measured x, by the slopes of x."""
     zeros = np.zeros(len(system.names))
@@ -236,6 +309,7 @@ def _scale_velocities(
         if is_only and int(linked[0]) not in measured:
             slope = _typical_slope(panel, channel)
             scale[linked[0]] = slope / abs(known[x, linked[0]]) if slope > 0 else scale[x]
+            offset[linked[0]] = 0.0
 
 
 def _typical_slope(panel: Panel, channel: int, points: int = 5) -> float:
@@ -263,21 +337,25 @@ def _extended_scale(system: System, scale: np.ndarray, offset: np.ndarray) -> np
     return np.concatenate([scale, np.where(typical > 1e-12, typical, 1.0)])
 
 
-def _unknown_sizes(system: System, table: TableScales, extended: np.ndarray) -> np.ndarray:
-    """The natural size of each unknown: what changes a scaled state by one in one unit of time.
+def _unknown_sizes(
+    system: System, table: TableScales, extended: np.ndarray, magnitude: np.ndarray, span: float
+) -> np.ndarray:
+    """The natural size of each unknown: what changes a scaled state by one in the time `span`.
 
-    Of several entries that hold an unknown, the one that it moves most decides.
+    `magnitude` is the usual size of each extended state, its mean included. Of several entries
+    that hold an unknown, the one that it moves most decides.
     """
     used = [table.controls.index(name) for name in system.controls]
     controls = np.array([abs(table.control_shift[i]) + table.control_scale[i] for i in used])
     unknowns = len(system.unknowns)
     if not unknowns:
         return np.zeros(0)
-    z_ext, u = np.asarray(extended), controls.reshape(-1)
+    z_ext, u = magnitude, controls.reshape(-1)
     jacobian = jax.jit(jax.jacfwd(lambda theta: system.assemble(theta, z_ext, u)))
     dA, dB = jacobian(np.zeros(unknowns))
-    columns = np.concatenate([extended, controls])
+    columns = np.concatenate([magnitude, controls])
     effect = np.abs(np.concatenate([np.asarray(dA), np.asarray(dB)], axis=1))
-    effect = effect * (columns[None, :, None] / extended[:, None, None]) * table.time_scale
+    effect = effect * (columns[None, :, None] / extended[:, None, None])
+    effect = effect * (table.time_scale * span)
     largest = np.where(np.isfinite(effect), effect, 0).max((0, 1))
     return np.where(largest > 0, 1 / np.where(largest > 0, largest, 1), 1.0)

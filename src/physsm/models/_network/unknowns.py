@@ -13,9 +13,11 @@ from physsm.models._network.scales import Scales
 from physsm.nn.layers import parameter
 from physsm.physics.bounds import Bounds, limits
 from physsm.physics.constrain import from_bounded, to_bounded
+from physsm.physics.structure import Unknown
 from physsm.physics.system import System
 
 _START = 0.05  # distance of a start value from a single bound, in the natural size
+_MOST_SHARE = 0.999  # of the limit of an unknown without bounds
 _FREE_LIMIT = 3.0  # of unknowns that cannot make the implicit step singular by themselves
 
 
@@ -39,7 +41,11 @@ def in_physical_units(
     Where steps are implicit, unknowns without bounds are limited so that no step is singular.
     """
     bounds = _scaled_bounds(system, scales)
-    free = _free_limits(system, scales) if is_implicit else [_FREE_LIMIT] * len(bounds)
+    free = (
+        _free_limits(system, scales)
+        if is_implicit
+        else [_FREE_LIMIT * scales.states.signal_time] * len(bounds)
+    )
     limit = _like(raw, free)
     is_free = np.array([not b for b in bounds], bool)
     theta = jnp.where(is_free, limit * jnp.tanh(raw / limit), to_bounded(raw, bounds))
@@ -47,6 +53,21 @@ def in_physical_units(
     lower, upper = limits([unknown.bounds for unknown in system.unknowns])
     theta = theta * _like(raw, scales.states.unknown_size)
     return jnp.clip(theta, _like(raw, lower), _like(raw, upper))
+
+
+def from_physical_units(
+    system: System, scales: Scales, theta: Float[np.ndarray, " unknowns"]
+) -> Float[np.ndarray, " unknowns"]:
+    """The inverse of `in_physical_units`, in double precision. A value on a bound or beyond becomes
+    one slightly inside.
+    """
+    natural = np.asarray(theta, float) / np.array(scales.states.unknown_size)
+    bounds, limit = _scaled_bounds(system, scales), np.array(_free_limits(system, scales))
+    is_free = np.array([not b for b in bounds], bool)
+    share = np.clip(natural / limit, -_MOST_SHARE, _MOST_SHARE)
+    with jax.enable_x64(True):
+        inside = np.asarray(from_bounded(jnp.asarray(natural), bounds))
+    return np.where(is_free, limit * np.arctanh(share), inside)
 
 
 def _like(raw: Array, numbers: Sequence[float]) -> Array:
@@ -79,7 +100,11 @@ def _free_limits(system: System, scales: Scales) -> list[float]:
     On the diagonal of A a rate above 2/gap would make the implicit step singular.
     """
     diagonal = 1 / max(scales.table.largest_gap, 1.0)
+    span = scales.states.signal_time  # sizes are per this time, limits per unit of time
     return [
-        diagonal if any(p.matrix == "A" and p.row == p.column for p in u.places) else _FREE_LIMIT
-        for u in system.unknowns
+        span * (diagonal if _is_diagonal(unknown) else _FREE_LIMIT) for unknown in system.unknowns
     ]
+
+
+def _is_diagonal(unknown: Unknown) -> bool:
+    return any(place.matrix == "A" and place.row == place.column for place in unknown.places)

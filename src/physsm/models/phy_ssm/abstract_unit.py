@@ -99,6 +99,12 @@ class AbstractUnit(eqx.Module):
     ) -> Float[Array, " d"]:
         """The extended state after a gap."""
 
+    @abc.abstractmethod
+    def observe(
+        self, z_ext: Float[Array, " d"], u: Float[Array, " controls"]
+    ) -> Float[Array, " channels"]:
+        """Scaled channels that the physics gives; 0 for the others."""
+
     def start_state(self, z_ext: Array, u: Array) -> UnitState:
         """The unit before the first time step."""
         discrete = self.discrete(jnp.zeros((), self.dtype))

@@ -64,13 +64,13 @@ def _encoder_and_inference(
     for_encoder, for_state, for_prior = generators
     states, per_series = scales.states, len(unit.per_series)
     maps_latent = has_physics and config.latent is not None
-    is_measured = any(state >= 0 for state in states.measured)
+    is_measured = len(states.grounded_channels) > 0
     if has_physics and not maps_latent and config.inference == "kalman" and is_measured:
-        inference = KalmanInference(states, per_series)
-        if (states.channel_of_state >= 0).all():
-            return MeasuredStates(scales), inference
+        if not len(states.free_channels):
+            return MeasuredStates(scales), KalmanInference(scales, per_series, uses_encoder=False)
         readout = measurements_of_states(states)
-        return SequentialEncoder(scales, config, readout, 0, for_encoder), inference
+        encoder = SequentialEncoder(scales, config, readout, 0, for_encoder)
+        return encoder, KalmanInference(scales, per_series, uses_encoder=True)
     if has_physics and not maps_latent:
         readout = corrected_states(states)
     else:

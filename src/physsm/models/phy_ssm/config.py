@@ -42,9 +42,15 @@ class Config(NetworkConfig):
     - `inference`: `kalman`: a Kalman filter around the unit infers the states, with the encoder's
       outputs as measurements, and the `per series` unknowns. `encoder`, and wherever no channel
       measures a state: the encoder alone infers them, as in the paper.
-    - `unknown_network`: the network that predicts the varying unknowns.
-    - `control_hold`: a control keeps its value until the next time step (`start`, as a digital
-      controller does), or is a smooth signal of which a gap sees the mean of both ends (`mean`).
+    - `unknown_network`: the network that predicts the varying unknowns; `none`: they are constant.
+    - `unknown_gain`: gain of its last layer before training; 0: it starts from constants.
+    - `control_hold`: a control between two time steps keeps its value (`previous`, as behind a
+      digital controller), changes linearly (`linear`), or acts by the mean of both ends (`mean`).
+      `auto`: the grey box chooses on the validation part; `previous` where there is none. The
+      physics text decides for controls that it declares (`control u hold linear`).
+    - `grey_box`: fit constants, initial states and noises by least squares before the network; only
+      where every channel is a state or an observation of the physics.
+    - `refit`: fit the grey box again to all rows, validation included, once its settings are chosen.
     - `correct`: evaluate the coefficients at the middle of the step (a second solve): second order
       for nonlinear systems too.
     - `substeps`: equal parts in which the unit crosses each gap. The error of a step, which would
@@ -66,13 +72,16 @@ class Config(NetworkConfig):
     latent: int | None = Field(default=None, ge=1, le=WIDEST)
     unit: Stack = Stack(width=32, states=32, depth=2)
     inference: Literal["kalman", "encoder"] = "kalman"
-    unknown_network: Literal["s5", "mlp"] = "s5"
+    unknown_network: Literal["s5", "mlp", "none"] = "s5"
     unknown_hidden: int = Field(default=32, ge=1, le=WIDEST)
+    unknown_gain: float = Field(default=0.0, ge=0, le=1)
     discretisation: Discretisation = "zoh"
     skip: Skip = "raw"
     physical_units: bool = True
     linear_bypass: bool = True
-    control_hold: Literal["start", "mean"] = "start"
+    control_hold: Literal["auto", "previous", "linear", "mean"] = "auto"
+    grey_box: bool = True
+    refit: bool = True
     correct: bool = True
     substeps: int = Field(default=2, ge=1, le=100)
     relift: bool = True
@@ -91,6 +100,9 @@ PAPER: dict[str, Any] = {
     "latent": 16,
     "unit": {"width": None, "states": 128, "depth": 4},
     "unknown_hidden": 128,
+    "unknown_gain": 0.01,
+    "control_hold": "previous",
+    "grey_box": False,
     "skip": "normalised",
     "physical_units": False,
     "ground_states": False,

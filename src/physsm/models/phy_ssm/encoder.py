@@ -100,8 +100,8 @@ class AbstractEncoder(eqx.Module):
 
 
 class MeasuredStates(AbstractEncoder):
-    """The encoder where channels measure every state: nothing is left to infer, so that it has no
-    network. The filter estimates the errors of the measurements.
+    """The encoder where the physics gives every channel: it has no network. The filter estimates
+    the errors of the measurements, and infers states that no channel measures.
     """
 
     @property

@@ -114,5 +114,9 @@ class FreeUnit(AbstractUnit):
         inputs = jnp.concatenate([theta, u_next, drive.gap[None]])
         return z_ext + self.outputs(inputs)
 
+    def observe(self, z_ext: Array, u: Array) -> Float[Array, " channels"]:
+        """Zeros: a latent without physics gives no channel by itself."""
+        return jnp.zeros(len(self.table.channels), z_ext.dtype)
+
     def _joined(self, z_ext: Array, u: Array) -> Array:
         return self.inputs(jnp.concatenate([z_ext, self.table.scale_controls(u)], axis=-1))

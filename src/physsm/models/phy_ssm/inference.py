@@ -72,15 +72,17 @@ class AbstractInference(eqx.Module):
     @abc.abstractmethod
     def negative_log_likelihood(
         self,
-        prior: Gaussian,
+        inferred: Inferred,
         error: Float[Array, "steps batch channels"],
         weight: Float[Array, "steps batch channels"],
     ) -> Float[Array, ""]:
-        """Of measured states one step ahead; `error` is prediction minus measurement."""
+        """Of channels one step ahead; `error` is prediction minus measurement."""
 
     @abc.abstractmethod
-    def with_predicted_variance(self, prior: Gaussian, variance: Array) -> Array:
-        """`variance` of channels one step ahead, replaced where the inference predicts its own."""
+    def predicted_variance(
+        self, inferred: Inferred, others: Float[Array, "steps batch channels"]
+    ) -> Float[Array, "steps batch channels"]:
+        """Variances of measurements one step ahead; `others` where inference predicts none."""
 
     @abc.abstractmethod
     def unknown_std(
@@ -139,6 +141,7 @@ class EncoderInference(AbstractInference):
             theta_std=jnp.zeros_like(theta),
             predicted=predicted,
             prior=self._prior(unit, predicted),
+            channel_variance=jnp.zeros_like(rows.last[1:]),
             latent=EncodedState(last.posterior, z_ext[-1], last.series_terms),
             unit=UnitState(features.last, features.carry),
         )
@@ -165,13 +168,13 @@ class EncoderInference(AbstractInference):
         shift = shift if self.to_state is None else self.to_state.W @ shift
         return unit.extend(z_ext[: unit.size] + shift)
 
-    def negative_log_likelihood(self, prior: Gaussian, error: Array, weight: Array) -> Array:
+    def negative_log_likelihood(self, inferred: Inferred, error: Array, weight: Array) -> Array:
         """Zero: the objective has the KL divergence instead."""
         return jnp.zeros((), error.dtype)
 
-    def with_predicted_variance(self, prior: Gaussian, variance: Array) -> Array:
-        """`variance`: this inference predicts none of its own."""
-        return variance
+    def predicted_variance(self, inferred: Inferred, others: Array) -> Array:
+        """`others`: this inference predicts none of its own."""
+        return others
 
     def unknown_std(
         self, unit: AbstractUnit, rows: Observations, encoded: Encoded, inferred: Inferred

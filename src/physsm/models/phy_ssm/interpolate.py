@@ -143,7 +143,7 @@ def _controls_at(
     network: Network, one: Series, times: Float[np.ndarray, " steps"]
 ) -> Float[np.ndarray, "steps controls"]:
     """Controls at times inside a series, as the unit holds them between two times."""
-    if network.config.control_hold == "start":
+    if network.config.control_hold in ("auto", "previous"):
         return one.controls[np.searchsorted(one.times, times, side="right") - 1]
     columns = [np.interp(times, one.times, column) for column in one.controls.T]
     return np.array(columns).reshape(one.controls.shape[1], len(times)).T

@@ -1,7 +1,6 @@
 """A Kalman filter around any transition, and the smoother that goes back over its steps.
 
-The filter linearises the transition at the mean (extended Kalman filter). A measurement is of one
-component, with a precision (one over its variance); a precision of zero is no measurement.
+The filter linearises the transition and the measurements at the mean (extended Kalman filter).
 """
 
 from __future__ import annotations
@@ -15,18 +14,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from physsm.models._network.observations import Observations
 from physsm.models._network.scales import StateScales
 from physsm.models.phy_ssm.values import FilterSteps
 from physsm.nn.gaussian import Gaussian
-from physsm.nn.layers import on_last_axis, parameter
-from physsm.nn.parameter_groups import PHYSICAL
+from physsm.nn.layers import parameter
+from physsm.nn.parameter_groups import PHYSICAL, UNDECAYED
 
 _LEAST_STD, _MOST_STD = 1e-4, 10.0  # of a filtered state, scaled
 _START_STD = 2.0  # of a state before its first measurement, scaled
 _START_NOISE = 0.03  # of a step before training, scaled
 _START_ERROR = 0.1  # of a measurement before training, scaled
-_SMALLEST_VARIANCE = 1e-4  # of a measurement, scaled: for single precision
+SMALLEST_VARIANCE = 1e-5  # of a measurement, scaled: for single precision
 _RIDGE = 1e-12  # relative: keeps the covariance of a component without noise invertible
 
 
@@ -48,21 +46,31 @@ def predict(
     return after, _symmetric(jacobian @ covariance @ jacobian.T) + jnp.diag(noise), jacobian
 
 
+class Measurement(NamedTuple):
+    """Measurements of functions of the state, with independent errors: measured minus predicted
+    values, slopes of the functions, and precisions (one over a variance; 0: not measured).
+    """
+
+    surprise: Float[Array, " m"]
+    slope: Float[Array, "m q"]
+    precision: Float[Array, " m"]
+
+
 def correct(
-    mean: Float[Array, " q"],
-    covariance: Float[Array, "q q"],
-    measured: Float[Array, " q"],
-    precision: Float[Array, " q"],
+    mean: Float[Array, " q"], covariance: Float[Array, "q q"], measured: Measurement
 ) -> tuple[Float[Array, " q"], Float[Array, "q q"]]:
-    """Mean and covariance given measurements of the components.
+    """Mean and covariance given measurements.
 
     Errors of measurements are independent, so they are taken one after the other: each is a
     division by a number instead of a linear system, and a precision of zero needs no special case.
     """
-    for j in range(mean.shape[0]):
-        gain = covariance[:, j] * (precision[j] / (1 + precision[j] * covariance[j, j]))
-        mean = mean + gain * (measured[j] - mean[j])
-        covariance = covariance - gain[:, None] * covariance[None, j]
+    start = mean
+    for j in range(measured.surprise.shape[0]):
+        slope, precision = measured.slope[j], measured.precision[j]
+        across = covariance @ slope
+        gain = across * (precision / (1 + precision * (slope @ across)))
+        mean = mean + gain * (measured.surprise[j] - slope @ (mean - start))
+        covariance = covariance - gain[:, None] * across[None, :]
     return mean, _symmetric(covariance)
 
 
@@ -93,86 +101,71 @@ class Moments(NamedTuple):
         return Gaussian(self.mean[:size], jnp.sqrt(jnp.diagonal(self.covariance)[:size]))
 
 
+class Start(eqx.Module):
+    """Distribution of the states before the first measurement: a mean that is linear in the scaled
+    controls, and the root of the covariance. A grey box fits it; training leaves it unchanged.
+    """
+
+    mean: Float[Array, " n"] = eqx.field(metadata=UNDECAYED)
+    slope: Float[Array, "n controls"] = eqx.field(metadata=UNDECAYED)
+    root: Float[Array, "n n"] = eqx.field(metadata=UNDECAYED)
+
+    def __init__(self, states: StateScales, controls: int):
+        size = len(states.state_scale)
+        self.mean = parameter(np.array(states.state_offset).reshape(size))
+        self.slope = parameter(np.zeros((size, controls)))
+        self.root = parameter(_START_STD * np.eye(size))
+
+    def moments(self, controls: Float[Array, " controls"], series_std: Array) -> Moments:
+        """Moments of states and series terms at the first time step."""
+        mean, slope, root = jax.lax.stop_gradient((self.mean, self.slope, self.root))
+        size, terms = len(mean), len(series_std)
+        covariance = jnp.zeros((size + terms, size + terms), mean.dtype)
+        covariance = covariance.at[:size, :size].set(root @ root.T)
+        covariance = covariance + jnp.diag(
+            jnp.concatenate([jnp.zeros_like(mean), series_std**2])
+        )
+        zeros = jnp.zeros_like(series_std)
+        return Moments(jnp.concatenate([mean + slope @ controls, zeros]), covariance)
+
+
 class Noises(eqx.Module):
-    """Learned variances of the filter: noise of a transition per unit of time, errors of
-    measurements, and the prior of the per-series unknowns.
+    """Learned variances of the filter: noise of a transition per unit of time, errors of the
+    channels, and the prior of the per-series unknowns.
     """
 
     log_noise: Float[Array, " states"] = eqx.field(metadata=PHYSICAL)
-    log_error: Float[Array, " states"] = eqx.field(metadata=PHYSICAL)
+    log_error: Float[Array, " channels"] = eqx.field(metadata=PHYSICAL)
     log_series_std: Float[Array, " per_series"] = eqx.field(metadata=PHYSICAL)
-    states: StateScales = eqx.field(static=True)
 
     def __init__(self, states: StateScales, per_series: int):
-        self.states, size = states, len(states.state_scale)
+        size, channels = len(states.state_scale), len(states.measured)
         self.log_noise = parameter(np.full(size, np.log(_START_NOISE)))
-        self.log_error = parameter(np.full(size, np.log(_START_ERROR)))
+        self.log_error = parameter(np.full(channels, np.log(_START_ERROR)))
         self.log_series_std = parameter(np.zeros(per_series))
-
-    def start_covariance(self) -> Float[Array, "q q"]:
-        """Covariance of states and series terms before the first measurement."""
-        wide = jnp.full_like(self.log_noise, _START_STD**2)
-        return jnp.diag(jnp.concatenate([wide, jnp.exp(self.log_series_std) ** 2]))
 
     def of_gap(self, gap: Float[Array, ""]) -> Float[Array, " q"]:
         """Variances that a gap adds; series terms do not change."""
         added = jnp.exp(self.log_noise) ** 2 * jnp.abs(gap)
         return jnp.concatenate([added, jnp.zeros_like(self.log_series_std)])
 
-    def error_variance(self) -> Float[Array, " n"]:
-        """Variances of measurements of the states, scaled."""
-        return jnp.exp(2 * self.log_error) + _SMALLEST_VARIANCE
-
-    def predicted_variance(self, prior: Gaussian) -> tuple[np.ndarray, Array]:
-        """The channels that measure a state, and the variances of their measurements."""
-        measured = np.array(self.states.measured)
-        channels = np.flatnonzero(measured >= 0)
-        states = measured[channels]
-        errors = on_last_axis(self.error_variance()[states], prior.std)
-        return channels, prior.std[..., states] ** 2 + errors
-
-    def negative_log_likelihood(
-        self,
-        prior: Gaussian,
-        error: Float[Array, "steps batch channels"],
-        weight: Float[Array, "steps batch channels"],
-    ) -> Float[Array, ""]:
-        """The mean over cells of each channel that measures a state, summed over channels."""
-        channels, variance = self.predicted_variance(prior)
-        error, weight = error[..., channels], weight[..., channels]
-        each = (error**2 / variance + jnp.log(variance)) / 2 * weight
-        return (each.sum((0, 1)) / jnp.maximum(weight.sum((0, 1)), 1)).sum()
+    def error_variance(self) -> Float[Array, " channels"]:
+        """Variances of measurements of the channels, scaled."""
+        return jnp.exp(2 * self.log_error) + SMALLEST_VARIANCE
 
     def predict(
         self,
         before: Moments,
         transition: Callable[[Array], Array],
         gap: Float[Array, ""],
-        is_started: Float[Array, ""],
     ) -> tuple[Moments, Float[Array, "q q"]]:
-        """Moments before a measurement (before the first one, those of the start), and the slope
-        of the transition.
-        """
+        """Moments after a gap, and the slope of the transition."""
         mean, covariance, slope = predict(*before, transition, self.of_gap(gap))
-        mean = jnp.where(is_started > 0, mean, before.mean)
-        covariance = jnp.where(is_started > 0, covariance, before.covariance)
         return Moments(mean, bounded(covariance, _LEAST_STD, _MOST_STD)), slope
 
-    def correct(self, prior: Moments, row: Observations, posterior: Gaussian) -> Moments:
-        """Moments after a time step, with the encoder's output as its measurement. States that a
-        channel measures count only where it did.
-        """
-        place = self.states.channel_of_state
-        shown = row.seen[place.clip(0)]
-        counts = jnp.where(place >= 0, shown, jnp.ones_like(shown))
-        vague = posterior.std**2 + _SMALLEST_VARIANCE
-        precision = counts / jnp.where(place >= 0, self.error_variance(), vague)
-        nothing = jnp.zeros_like(self.log_series_std)
-        mean, covariance = correct(
-            *prior,
-            jnp.concatenate([posterior.mean, nothing]),
-            jnp.concatenate([precision, nothing]),
-        )
+    def correct(self, prior: Moments, measured: Measurement) -> Moments:
+        """Moments given the measurements of a time step."""
+        mean, covariance = correct(*prior, measured)
         return Moments(mean, bounded(covariance, _LEAST_STD, _MOST_STD))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -12,10 +13,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from physsm.models._network.observations import Observations
-from physsm.models._network.scales import StateScales
+from physsm.models._network.scales import Scales
 from physsm.models.phy_ssm.abstract_unit import AbstractUnit
 from physsm.models.phy_ssm.inference import AbstractInference, over_axes
-from physsm.models.phy_ssm.kalman import Moments, Noises
+from physsm.models.phy_ssm.kalman import SMALLEST_VARIANCE, Measurement, Moments, Noises, Start
 from physsm.models.phy_ssm.values import (
     Boundary,
     Drive,
@@ -27,6 +28,7 @@ from physsm.models.phy_ssm.values import (
 )
 from physsm.nn.discretise import Discrete
 from physsm.nn.gaussian import Gaussian
+from physsm.nn.layers import on_last_axis
 from physsm.nn.linear_algebra import cholesky
 from physsm.nn.recompute import lean_scan
 
@@ -48,17 +50,23 @@ class KalmanInference(AbstractInference):
     """A Kalman filter that predicts by the unit and corrects by the encoder's outputs."""
 
     noises: Noises  # learned variances of transitions and measurements
+    first: Start  # distribution of the states before the first measurement
+    scales: Scales = eqx.field(static=True)
+    uses_encoder: bool = eqx.field(static=True)  # its outputs measure states without a channel
 
-    def __init__(self, states: StateScales, per_series: int):
-        self.noises, self.noise_size = Noises(states, per_series), len(states.state_scale)
+    def __init__(self, scales: Scales, per_series: int, uses_encoder: bool):
+        self.scales, self.uses_encoder = scales, uses_encoder
+        self.noises, self.noise_size = Noises(scales.states, per_series), len(scales.states.state_scale)
+        self.first = Start(scales.states, len(scales.table.controls))
 
     def start(self, unit: AbstractUnit) -> FilteredState:
-        """The middle of each state's scale, with a wide covariance."""
-        z = jnp.asarray(np.array(self.noises.states.state_offset), unit.dtype)
+        """The distribution of the start at the mean of the controls."""
+        controls = jnp.zeros(len(self.scales.table.controls), unit.dtype)
+        moments = self.first.moments(controls, jnp.exp(self.noises.log_series_std))
         return FilteredState(
-            z_ext=unit.extend(z),
+            z_ext=unit.extend(moments.mean[: unit.size]),
             series_terms=jnp.zeros(len(unit.per_series), unit.dtype),
-            covariance=self.noises.start_covariance(),
+            covariance=moments.covariance,
             is_started=jnp.zeros((), unit.dtype),
         )
 
@@ -72,11 +80,13 @@ class KalmanInference(AbstractInference):
             latent = after.latent
             posterior = Moments(latent.z_ext, latent.covariance).of_states(size)
             theta, theta_std = self._theta_with_std(unit, after)
-            return posterior, latent.z_ext, theta, theta_std, prior.of_states(size)
+            slopes = self._channels(unit, prior.mean, row)[1]
+            variance = jnp.einsum("cq,qp,cp->c", slopes, prior.covariance, slopes)
+            return posterior, latent.z_ext, theta, theta_std, prior.of_states(size), variance
 
         end, recorded = self._filter(unit, rows, encoded, record)
-        posterior, z_ext, theta, theta_std, prior = recorded
-        prior = jax.tree.map(lambda leaf: leaf[1:], prior)
+        posterior, z_ext, theta, theta_std, prior, variance = recorded
+        prior, variance = jax.tree.map(lambda leaf: leaf[1:], (prior, variance))
         return Inferred(
             posterior=posterior,
             z_ext=z_ext,
@@ -84,6 +94,7 @@ class KalmanInference(AbstractInference):
             theta_std=theta_std,
             predicted=over_axes(unit.extend, rows.gaps.ndim)(prior.mean),
             prior=prior,
+            channel_variance=variance,
             latent=end.latent,
             unit=end.unit,
         )
@@ -135,14 +146,25 @@ class KalmanInference(AbstractInference):
         shift = std * noise * jnp.where(gap > 0, 1, 0).astype(noise.dtype)
         return unit.extend(z_ext[: unit.size] + shift)
 
-    def negative_log_likelihood(self, prior: Gaussian, error: Array, weight: Array) -> Array:
-        """Of the filter's predictions."""
-        return self.noises.negative_log_likelihood(prior, error, weight)
+    def negative_log_likelihood(self, inferred: Inferred, error: Array, weight: Array) -> Array:
+        """Of the filter's predictions: the mean over cells of each channel that the physics gives,
+        summed over channels.
+        """
+        channels = self.scales.states.grounded_channels
+        variance = inferred.channel_variance + on_last_axis(
+            self.noises.error_variance(), inferred.channel_variance
+        )
+        error, weight, variance = (part[..., channels] for part in (error, weight, variance))
+        each = (error**2 / variance + jnp.log(variance)) / 2 * weight
+        return (each.sum((0, 1)) / jnp.maximum(weight.sum((0, 1)), 1)).sum()
 
-    def with_predicted_variance(self, prior: Gaussian, variance: Array) -> Array:
-        """For channels that measure a state."""
-        channels, predicted = self.noises.predicted_variance(prior)
-        return variance.at[..., channels].set(predicted)
+    def predicted_variance(self, inferred: Inferred, others: Array) -> Array:
+        """That of the filter, for channels that the physics gives."""
+        variance = inferred.channel_variance + on_last_axis(
+            self.noises.error_variance(), inferred.channel_variance
+        )
+        channels = self.scales.states.grounded_channels
+        return others.at[..., channels].set(variance[..., channels])
 
     def unknown_std(
         self, unit: AbstractUnit, rows: Observations, encoded: Encoded, inferred: Inferred
@@ -190,9 +212,13 @@ class KalmanInference(AbstractInference):
 
         state = jnp.concatenate([latent.z_ext[:size], latent.series_terms])
         prior, slope = self.noises.predict(
-            Moments(state, latent.covariance), transition, row.gaps, latent.is_started
+            Moments(state, latent.covariance), transition, row.gaps
         )
-        moments = self.noises.correct(prior, row, encoded.posterior)
+        scaled = self.scales.table.scale_controls(row.controls)
+        first = self.first.moments(scaled, jnp.exp(self.noises.log_series_std))
+        is_started = latent.is_started > 0
+        prior = jax.tree.map(lambda later, start: jnp.where(is_started, later, start), prior, first)
+        moments = self.noises.correct(prior, self._measurement(unit, prior, row, encoded.posterior))
         z_ext = unit.clip(unit.extend(moments.mean[:size]))
         features, carry = unit.feature_step(z_ext, row.controls, discrete, before.unit.carry)
         after = Step(
@@ -208,6 +234,41 @@ class KalmanInference(AbstractInference):
         is_step = row.gaps > 0
         after = jax.tree.map(lambda new, old: jnp.where(is_step, new, old), after, before)
         return after, prior, slope
+
+    def _channels(
+        self, unit: AbstractUnit, state: Array, row: Observations
+    ) -> tuple[Float[Array, " channels"], Float[Array, "channels q"]]:
+        """Scaled channels of a state, and their slopes in states and series terms."""
+
+        def channels(state: Array) -> tuple[Array, Array]:
+            values = unit.observe(unit.extend(state[: unit.size]), row.controls)
+            return values, values
+
+        slopes, values = jax.jacfwd(channels, has_aux=True)(state)
+        return values, slopes
+
+    def _measurement(
+        self, unit: AbstractUnit, prior: Moments, row: Observations, posterior: Gaussian
+    ) -> Measurement:
+        """What a time step measures: channels that the physics gives, where they were shown; and,
+        by the encoder, states that no channel measures.
+        """
+        values, slopes = self._channels(unit, prior.mean, row)
+        grounded = self.scales.states.grounded_channels
+        of_channels = Measurement(
+            surprise=(row.last - values)[grounded],
+            slope=slopes[grounded],
+            precision=(row.seen / self.noises.error_variance())[grounded],
+        )
+        if not self.uses_encoder:
+            return of_channels
+        hidden = np.flatnonzero(self.scales.states.channel_of_state < 0)
+        of_states = Measurement(
+            surprise=(posterior.mean - prior.mean[: unit.size])[hidden],
+            slope=jnp.eye(len(prior.mean), dtype=prior.mean.dtype)[hidden],
+            precision=(1 / (posterior.std**2 + SMALLEST_VARIANCE))[hidden],
+        )
+        return jax.tree.map(lambda *parts: jnp.concatenate(parts), of_channels, of_states)
 
     def _theta_with_std(self, unit: AbstractUnit, after: Step) -> tuple[Array, Array]:
         """The unknowns, and their std from that of the series terms, to first order."""

@@ -78,7 +78,7 @@ def losses(
         kl=_step_mean(divergence.mean(-1), pairs),
         regulariser=_step_mean(_distance(network, inferred.z_ext[1:], inferred.predicted), pairs),
         likelihood=network.inference.negative_log_likelihood(
-            inferred.prior, error[:before], weight[:before]
+            inferred, error[:before], weight[:before]
         ),
     )
 

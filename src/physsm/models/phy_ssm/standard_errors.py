@@ -31,7 +31,7 @@ from physsm.models.phy_ssm.forecast import batch_length
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.objective import predict
 from physsm.models.phy_ssm.unit import PhysicsUnit
-from physsm.nn.gaussian import Gaussian
+from physsm.models.phy_ssm.values import Inferred
 
 _PRIOR = 1.0  # standard deviation of a constant in its natural size, before any data
 _MOST_SERIES = 64  # at most this many series, evenly spaced, are used
@@ -89,17 +89,17 @@ def _slopes(
     assert isinstance(unit, PhysicsUnit)
     finer = _with_finer_steps(network)
 
-    def predicted(constants: Array) -> tuple[Array, tuple[Gaussian, Array]]:
+    def predicted(constants: Array) -> tuple[Array, tuple[Inferred, Array]]:
         changed = eqx.tree_at(lambda n: n.unit.constants, network, constants)
         inferred, channels = predict(changed, batch, rows.gaps.shape[0], None)
-        return channels, (inferred.prior, channels)
+        return channels, (inferred, channels)
 
-    slopes, (prior, channels) = jax.jacfwd(predicted, has_aux=True)(unit.constants)
+    slopes, (inferred, channels) = jax.jacfwd(predicted, has_aux=True)(unit.constants)
     weight = rows.observed[1:] * rows.valid[:-1, :, None]
     error = rows.values[1:] - channels
     square = jnp.sum(error**2 * weight, (0, 1))
     variance = jnp.broadcast_to(square / jnp.maximum(weight.sum((0, 1)), 1), error.shape) + 1e-12
-    weight = weight / network.inference.with_predicted_variance(prior, variance)
+    weight = weight / network.inference.predicted_variance(inferred, variance)
     information = jnp.einsum("tscu,tscv,tsc->uv", slopes, slopes, weight)
     # The error of a corrected step falls with the square of the substeps, so that steps of half the
     # length leave a quarter of it; that of another step, which is of first order, a half.

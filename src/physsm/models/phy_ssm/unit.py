@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 from numpy.random import Generator
 
@@ -17,9 +18,9 @@ from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.unknown_network import AbstractUnknownNetwork, make_unknown_network
 from physsm.models.phy_ssm.values import Drive, Features
 from physsm.nn.discretise import Discrete
-from physsm.nn.layers import on_last_axis
+from physsm.nn.layers import on_last_axis, parameter
 from physsm.nn.linear_algebra import solve
-from physsm.nn.parameter_groups import PHYSICAL
+from physsm.nn.parameter_groups import PHYSICAL, UNDECAYED
 from physsm.physics.bounds import limits
 from physsm.physics.system import System
 
@@ -33,6 +34,7 @@ class PhysicsUnit(AbstractUnit):
     """
 
     constants: Float[Array, " unknowns"] = eqx.field(metadata=PHYSICAL)
+    hold: Float[Array, "substeps controls"] = eqx.field(metadata=UNDECAYED)  # not trained
     network: AbstractUnknownNetwork
     system: System = eqx.field(static=True)
     scales: Scales = eqx.field(static=True)
@@ -41,6 +43,7 @@ class PhysicsUnit(AbstractUnit):
     def __init__(self, system: System, scales: Scales, config: Config, rng: Generator):
         self.system, self.scales, self.config = system, scales, config
         self.constants = unknowns.starts(system, scales)
+        self.hold = parameter(hold_weights(system, scales.table.controls, config))
         self.network = make_unknown_network(
             len(system.names), len(scales.table.controls), len(self.varying), config, rng
         )
@@ -128,11 +131,15 @@ class PhysicsUnit(AbstractUnit):
         (I - gap/2 A) z' = (I + gap/2 A) z + gap B u, solved for one right-hand side. A gap may be
         negative: the rule is its own inverse.
         """
-        u = drive.u if self.config.control_hold == "start" else (drive.u + drive.u_next) / 2
-        part = drive.gap / self.config.substeps
-        for _ in range(self.config.substeps):
-            z_ext = self._step(z_ext, theta, u, part)
+        part, change = drive.gap / self.config.substeps, drive.u_next - drive.u
+        for weight in lax.stop_gradient(self.hold):
+            z_ext = self._step(z_ext, theta, drive.u + weight * change, part)
         return z_ext
+
+    def observe(self, z_ext: Array, u: Array) -> Float[Array, " channels"]:
+        """Scaled channels of a state; 0 for a channel that is no state."""
+        measured = np.array(self.scales.states.measured, int)
+        return jnp.where(measured >= 0, self.centred(z_ext)[measured], 0)
 
     def _step(self, z_ext: Array, theta: Array, u: Array, gap: Array) -> Array:
         after = self._bilinear(z_ext, z_ext, theta, u, gap)
@@ -152,3 +159,19 @@ class PhysicsUnit(AbstractUnit):
 
     def _like(self, numbers: Sequence[float]) -> Array:
         return jnp.asarray(np.array(numbers, float), self.constants.dtype)
+
+
+def hold_weights(
+    system: System, controls: Sequence[str], config: Config
+) -> Float[np.ndarray, "substeps controls"]:
+    """Share of a control's change over a gap that each substep sees, at its middle."""
+    middle = (np.arange(config.substeps) + 0.5) / config.substeps
+    of_hold = {"previous": 0 * middle, "auto": 0 * middle, "linear": middle, "mean": 0 * middle + 0.5}
+    holds = [control_hold(system, name, config) for name in controls]
+    columns = [of_hold[hold] for hold in holds]
+    return np.array(columns).reshape(len(controls), config.substeps).T
+
+
+def control_hold(system: System, name: str, config: Config) -> str:
+    """The hold of a control: that of the physics text, else that of the settings."""
+    return config.control_hold

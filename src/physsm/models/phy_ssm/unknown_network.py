@@ -40,13 +40,17 @@ class AbstractUnknownNetwork(eqx.Module):
         """The same for one time step."""
 
 
-class NoVaryingUnknowns(AbstractUnknownNetwork):
-    """The network of a system without varying unknowns: it has no outputs."""
+class ConstantUnknowns(AbstractUnknownNetwork):
+    """No network: terms of zero, so that unknowns are constants. For a grey box, and for systems
+    without varying unknowns.
+    """
+
+    varying: int = eqx.field(static=True)
 
     def __call__(self, z_ext: Array, u: Array, gaps: Float[Array, " steps *batch"]) -> Features:
-        """Nothing at all time steps."""
-        nothing = jnp.zeros((*gaps.shape, 0), z_ext.dtype)
-        return Features(nothing, nothing[-1], jnp.zeros((*gaps.shape[1:], 0, 0), z_ext.dtype))
+        """Zeros at all time steps."""
+        zeros = jnp.zeros((*gaps.shape, self.varying), z_ext.dtype)
+        return Features(zeros, zeros[-1], jnp.zeros((*gaps.shape[1:], 0, 0), z_ext.dtype))
 
     def start(self, dtype: jnp.dtype) -> Float[Array, "depth states"]:
         """No state."""
@@ -58,8 +62,8 @@ class NoVaryingUnknowns(AbstractUnknownNetwork):
     def step(
         self, z_ext: Array, u: Array, discrete: Discrete | None, carry: Array
     ) -> tuple[Float[Array, " varying"], Float[Array, "depth states"]]:
-        """Nothing."""
-        return jnp.zeros(0, z_ext.dtype), carry
+        """Zeros."""
+        return jnp.zeros(self.varying, z_ext.dtype), carry
 
 
 class JoinedInputs(eqx.Module):
@@ -151,8 +155,8 @@ def make_unknown_network(
     states: int, controls: int, varying: int, config: Config, rng: Generator
 ) -> AbstractUnknownNetwork:
     """The network that the settings describe, for `varying` unknowns."""
-    if not varying:
-        return NoVaryingUnknowns()
+    if not varying or config.unknown_network == "none":
+        return ConstantUnknowns(varying)
     width = config.unit.width or states
     inputs = StatesAlone()
     if config.unit.width is not None:
@@ -168,4 +172,4 @@ def make_unknown_network(
 
 
 def _head(width: int, varying: int, config: Config, rng: Generator) -> MLP:
-    return MLP(width, config.unknown_hidden, 1, varying, rng, activation="softplus", last_gain=0.01)
+    return MLP(width, config.unknown_hidden, 1, varying, rng, activation="softplus", last_gain=config.unknown_gain)

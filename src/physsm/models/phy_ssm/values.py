@@ -83,7 +83,9 @@ class Boundary(NamedTuple):
 
 class Inferred(NamedTuple):
     """Result of inference on a context. `predicted[i]` is the extended state at step i+1 as
-    predicted from step i, `prior[i]` its distribution; `latent` and `unit` are states at the end.
+    predicted from step i, `prior[i]` its distribution, and `channel_variance[i]` the variance of
+    scaled channels there without errors of measurement (0 where inference predicts none); `latent`
+    and `unit` are states at the end.
 
     In a batch the series come after time; in states, which have no time, they come first.
     """
@@ -94,6 +96,7 @@ class Inferred(NamedTuple):
     theta_std: Float[Array, "steps *batch unknowns"]
     predicted: Float[Array, "before *batch d"]
     prior: Gaussian
+    channel_variance: Float[Array, "before *batch channels"]
     latent: LatentState
     unit: UnitState
 

@@ -1,0 +1,110 @@
+"""Levenberg-Marquardt for multiple shooting, from many starts at once.
+
+Each piece has its own variables, which meet only in the shared ones: the blocks of the pieces are
+eliminated first (a Schur complement), so that an iteration costs the same for each piece, however
+many there are. A general solver would treat the Jacobian as dense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from physsm.models.phy_ssm.grey_box.simulation import Normal
+
+_FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-2, 1e-9, 1e9
+_LONGEST_STEP = 2.0  # of a shared variable in one iteration, in its natural size or its value
+_TINY = 1e-12
+
+
+class Solution(NamedTuple):
+    """Variables of each start, and their cost."""
+
+    shared: Float[np.ndarray, "starts k"]
+    local: Float[np.ndarray, "starts pieces q"]
+    cost: Float[np.ndarray, " starts"]
+
+    def only(self, chosen: np.ndarray) -> Solution:
+        """The chosen starts."""
+        return Solution(*(field[chosen] for field in self))
+
+    @property
+    def best(self) -> int:
+        """The start with the least cost."""
+        return int(np.argmin(np.where(np.isfinite(self.cost), self.cost, np.inf)))
+
+
+def minimise(
+    equations: Callable[[np.ndarray, np.ndarray], Normal],
+    shared: Float[np.ndarray, "starts k"],
+    local: Float[np.ndarray, "starts pieces q"],
+    *,
+    iterations: int,
+    tolerance: float,
+) -> Solution:
+    """The least cost near each start; ends when no start gains more than a share `tolerance`."""
+    now = _as_numpy(equations(shared, local))
+    damping = np.full(len(shared), _FIRST_DAMPING)
+    for _ in range(iterations):
+        step_shared, step_local = _steps(now, damping, shared)
+        trial_shared, trial_local = shared + step_shared, local + step_local
+        trial = _as_numpy(equations(trial_shared, trial_local))
+        before, after = now.cost, trial.cost
+        is_better = np.isfinite(after) & ((after < before) | ~np.isfinite(before))
+        gain = np.where(is_better, (before - after) / np.maximum(np.abs(before), _TINY), 0.0)
+        shared, local, now = (
+            _chosen(is_better, trial_shared, shared),
+            _chosen(is_better, trial_local, local),
+            Normal(*(_chosen(is_better, new, old) for new, old in zip(trial, now, strict=True))),
+        )
+        # A start has ended when its steps gain nothing, or when no step is short enough to gain.
+        is_stuck = (is_better & (gain < tolerance)) | (damping >= _MOST_DAMPING)
+        damping = np.where(is_better, damping / 5, damping * 8)
+        damping = np.clip(damping, _LEAST_DAMPING, _MOST_DAMPING)
+        if is_stuck.all():
+            break
+    return Solution(shared, local, now.cost)
+
+
+def _as_numpy(normal: Normal) -> Normal:
+    return Normal(*(np.asarray(part, float) for part in normal))
+
+
+def _chosen(which: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray:
+    return np.where(which.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
+
+
+def _steps(
+    normal: Normal, damping: np.ndarray, shared: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Damped Gauss-Newton steps; none from a start whose equations are not finite."""
+    is_finite = np.isfinite(normal.cost)
+    for part in normal:
+        is_finite &= np.isfinite(part).reshape(len(is_finite), -1).all(1)
+    parts = Normal(*(_chosen(is_finite, part, np.zeros_like(part)) for part in normal))
+    local_local = _damped(parts.local_local, damping[:, None])
+    shared_shared = _damped(parts.shared_shared, damping)
+    cross = parts.local_shared
+    eliminated = np.linalg.solve(
+        local_local, np.concatenate([cross, parts.local[..., None]], axis=-1)
+    )
+    by_shared, by_local = eliminated[..., :-1], eliminated[..., -1]
+    schur = shared_shared - np.einsum("mpqk,mpqj->mkj", cross, by_shared)
+    right = -parts.shared + np.einsum("mpqk,mpq->mk", cross, by_local)
+    size = np.trace(schur, axis1=1, axis2=2)[:, None, None] + 1
+    schur = schur + _TINY * size * np.eye(schur.shape[-1])
+    step_shared = np.linalg.solve(schur, right[..., None])[..., 0]
+    longest = (np.abs(step_shared) / np.maximum(np.abs(shared) / 2, 1)).max(-1, initial=0)
+    step_shared *= np.minimum(1, _LONGEST_STEP / np.maximum(longest, _TINY))[:, None]
+    step_local = -by_local - np.einsum("mpqk,mk->mpq", by_shared, step_shared)
+    return step_shared, step_local
+
+
+def _damped(blocks: np.ndarray, damping: np.ndarray) -> np.ndarray:
+    """Blocks with their diagonals enlarged (Marquardt's scaling)."""
+    diagonal = np.einsum("...ii->...i", blocks)
+    added = damping[..., None] * np.maximum(diagonal, _TINY) + _TINY
+    return blocks + added[..., None] * np.eye(blocks.shape[-1])

@@ -1,0 +1,135 @@
+"""Simulation of pieces, and the normal equations of its errors.
+
+Variables are scaled: `local` holds the initial state of a piece, then its per-series terms;
+`shared` holds the unknowns as the unit trains them, before they are mapped into their bounds.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from physsm.models.phy_ssm.grey_box.pieces import Numbers, Pieces
+from physsm.models.phy_ssm.unit import PhysicsUnit
+from physsm.models.phy_ssm.values import Drive
+
+
+class Priors(NamedTuple):
+    """Centres of the variables and their weights, one over a variance."""
+
+    local: Float[Numbers, "*starts pieces q"]
+    local_weight: Float[Numbers, " q"]
+    shared: Float[Numbers, "*starts k"]
+    shared_weight: Float[Numbers, " k"]
+
+
+class Normal(NamedTuple):
+    """Cost and normal equations: blocks of J'J and J'r for local and shared variables."""
+
+    cost: Float[Numbers, "*starts"]
+    local_local: Float[Numbers, "*starts pieces q q"]
+    local_shared: Float[Numbers, "*starts pieces q k"]
+    shared_shared: Float[Numbers, "*starts k k"]
+    local: Float[Numbers, "*starts pieces q"]
+    shared: Float[Numbers, "*starts k"]
+
+
+def simulate(
+    unit: PhysicsUnit, shared: Float[Array, " k"], local: Float[Array, " q"], piece: Pieces
+) -> tuple[Float[Array, "rows n"], Float[Array, "rows channels"]]:
+    """Scaled states and channels of one piece."""
+    unit = eqx.tree_at(lambda unit: unit.constants, unit, shared)
+    size = unit.size
+    theta = unit.theta(jnp.zeros(len(unit.varying), shared.dtype), local[size:])
+    controls, gaps = jnp.asarray(piece.controls), jnp.asarray(piece.gaps)
+
+    def step(z_ext: Array, inputs: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        u, u_next, gap = inputs
+        after = unit.clip(unit.advance(z_ext, theta, Drive(u, u_next, gap)))
+        after = jnp.where(gap > 0, after, z_ext)
+        return after, after
+
+    first = unit.clip(unit.extend(local[:size]))
+    _, later = lax.scan(step, first, (controls[:-1], controls[1:], gaps[1:]))
+    z_ext = jnp.concatenate([first[None], later])
+    return z_ext[:, :size], jax.vmap(unit.observe)(z_ext, controls)
+
+
+def _normal_of_piece(
+    unit: PhysicsUnit, shared: Array, local: Array, piece: Pieces, bend: Array
+) -> tuple[Array, ...]:
+    """Cost and blocks of one piece. Errors beyond `bend` count linearly (Huber)."""
+    size = len(local)
+
+    def errors(both: Array) -> tuple[Array, Array]:
+        channels = simulate(unit, both[size:], both[:size], piece)[1]
+        weighted = (piece.weight * (channels - piece.values)).reshape(-1)
+        return weighted, weighted
+
+    jacobian, error = jax.jacfwd(errors, has_aux=True)(jnp.concatenate([local, shared]))
+    absolute = jnp.abs(error)
+    is_far = absolute > bend
+    weight = jnp.where(is_far, bend / jnp.where(is_far, absolute, 1), 1)
+    cost = jnp.where(is_far, bend * (2 * absolute - bend), error**2).sum()
+    weighted = jacobian * weight[:, None]
+    both, gradient = weighted.T @ jacobian, weighted.T @ error
+    return (
+        cost,
+        both[:size, :size],
+        both[:size, size:],
+        both[size:, size:],
+        gradient[:size],
+        gradient[size:],
+    )
+
+
+@eqx.filter_jit
+def normal_equations(
+    unit: PhysicsUnit,
+    shared: Float[Numbers, "starts k"],
+    local: Float[Numbers, "starts pieces q"],
+    pieces: Pieces,
+    priors: Priors,
+    bend: Float[Numbers, ""],
+) -> Normal:
+    """Normal equations at several starts, with the priors."""
+
+    def one(shared: Array, local: Array, centre: Array, shared_centre: Array) -> Normal:
+        parts = jax.vmap(lambda l, piece: _normal_of_piece(unit, shared, l, piece, bend))(
+            local, pieces
+        )
+        cost, local_local, local_shared, shared_shared, of_local, of_shared = parts
+        moved, moved_shared = local - centre, shared - shared_centre
+        local_weight, shared_weight = (
+            jnp.asarray(priors.local_weight),
+            jnp.asarray(priors.shared_weight),
+        )
+        cost = cost.sum() + (local_weight[None] * moved**2).sum()
+        return Normal(
+            cost=cost + (shared_weight * moved_shared**2).sum(),
+            local_local=local_local + jnp.diag(local_weight)[None],
+            local_shared=local_shared,
+            shared_shared=shared_shared.sum(0) + jnp.diag(shared_weight),
+            local=of_local + local_weight[None] * moved,
+            shared=of_shared.sum(0) + shared_weight * moved_shared,
+        )
+
+    return jax.vmap(one)(shared, local, priors.local, priors.shared)
+
+
+@eqx.filter_jit
+def simulate_pieces(
+    unit: PhysicsUnit,
+    shared: Float[Numbers, " k"],
+    local: Float[Numbers, "pieces q"],
+    pieces: Pieces,
+) -> tuple[Float[Array, "pieces rows n"], Float[Array, "pieces rows channels"]]:
+    """`simulate` for all pieces."""
+    return jax.vmap(lambda l, piece: simulate(unit, jnp.asarray(shared), l, piece))(
+        jnp.asarray(local), pieces
+    )
