@@ -12,9 +12,12 @@ each other, exp has its rate on the diagonal, any other f has df/dz times the ro
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import sympy as sp
 
 from physsm._errors import PhysicsError
+from physsm.physics.entry_functions import EntryFunction
 from physsm.physics.expression import Product
 from physsm.physics.formula import to_text
 from physsm.physics.invariants import lost_invariants, matrix_invariants
@@ -118,6 +121,8 @@ def _column(physics: Physics, product: Product, controls: frozenset[sp.Symbol]) 
         value = factor.value
         if factor.entry_only or value.is_number or is_unknown(value):
             continue
+        if value.has(EntryFunction):
+            _fail_no_column(physics, product, index)
         inputs = value.free_symbols & controls
         if inputs and value not in controls:
             names = ", ".join(sorted(str(symbol) for symbol in inputs))
@@ -130,6 +135,34 @@ def _column(physics: Physics, product: Product, controls: frozenset[sp.Symbol]) 
             )
         return index
     return None
+
+
+def _fail_no_column(physics: Physics, product: Product, index: int) -> NoReturn:
+    """Refuse a function without a chain rule as a column; the hint is the term with brackets."""
+    text = to_text(product[index].value)
+    physics.source.fail(
+        f"{text} cannot be a column: it has no useful chain rule",
+        product[index].span,
+        expected="a state, a function such as sin, or a control as the last factor of the term",
+        hint=f"to keep it in the entry, write {_bracketed_term(product)}",
+    )
+
+
+def _bracketed_term(product: Product) -> str:
+    """Term with brackets around the last factors that cannot be columns."""
+    texts: list[str] = []
+    has_column = False
+    for factor in reversed(product):
+        value = factor.value
+        text = _label(value) if is_unknown(value) else to_text(value)
+        if not (value.is_number or is_unknown(value)):
+            keep = factor.entry_only or (value.has(EntryFunction) and not has_column)
+            has_column = has_column or not keep
+            text = f"[{text}]" if keep else text
+        texts.append(text)
+    words = [text for text in reversed(texts) if text != "1"]
+    minus = "-" if words.count("-1") % 2 else ""
+    return minus + "*".join(word for word in words if word != "-1")
 
 
 def _entry(physics: Physics, product: Product, column: int | None) -> Entry:

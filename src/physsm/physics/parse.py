@@ -148,7 +148,7 @@ class _Parser:
             self.scope.constants[self.new_name(name)] = number
 
     def read_unit(self, rest: Statement) -> None:
-        for part in rest.split():
+        for part in rest.split(inside_brackets=True):  # a unit may have any characters
             name, unit = _assignment(part, "unit omega = rad/s")
             if (
                 not unit.text

@@ -14,6 +14,7 @@ from typing import Any
 
 import sympy as sp
 
+from physsm.physics.entry_functions import EntryFunction
 from physsm.physics.tokens import FUNCTIONS
 
 Number = float | int
@@ -76,6 +77,13 @@ def run_program(program: Program, inputs: Sequence[Any], numpy: ModuleType) -> l
                 values.append(1 / arguments[0])
             case Operation("power", number=exponent):
                 values.append(arguments[0] ** exponent)
+            case Operation("min"):
+                values.append(reduce(numpy.minimum, arguments))
+            case Operation("max"):
+                values.append(reduce(numpy.maximum, arguments))
+            case Operation("clip"):
+                value, lower, upper = arguments
+                values.append(numpy.minimum(numpy.maximum(value, lower), upper))
             case Operation(name):
                 values.append(getattr(numpy, name)(arguments[0]))
     return [values[i] for i in program.outputs]
@@ -105,7 +113,9 @@ class _Writer:
         if isinstance(expression, sp.Mul) and expression.args[0] == -1:
             return Operation("negative", (self.slot(sp.Mul(-1, expression)),))
         names = {sp.Add: "add", sp.Mul: "multiply"}
-        name = names.get(type(expression)) or type(expression).__name__
+        is_entry = isinstance(expression, EntryFunction)
+        own = expression.written if is_entry else type(expression).__name__
+        name = names.get(type(expression)) or own
         if name not in names.values() and name not in FUNCTIONS:
             raise TypeError(f"there is no array operation for {expression}")
         return Operation(name, tuple(self.slot(part) for part in expression.args))  # type: ignore[arg-type]
