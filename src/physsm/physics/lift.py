@@ -21,6 +21,7 @@ from physsm.physics.entry_functions import EntryFunction
 from physsm.physics.expression import Product
 from physsm.physics.formula import to_text
 from physsm.physics.invariants import lost_invariants, matrix_invariants
+from physsm.physics.observation import Observation
 from physsm.physics.parse import Equation, Physics
 from physsm.physics.scalar import is_beyond_double
 from physsm.physics.scope import is_anonymous, is_unknown
@@ -58,7 +59,8 @@ def lift(physics: Physics) -> Structure:
     _check_numbers(physics, extended, A | {(i, -1 - j): e for (i, j), e in B.items()})
     names = tuple(to_text(column) for column in extended)
     symbols = tuple(declared.symbol for declared in physics.unknowns)
-    unknowns = _place_unknowns(physics, names, A, B)
+    observations = tuple(_observed(physics, observation) for observation in physics.observations)
+    unknowns = _place_unknowns(physics, names, A, B, observations)
     by_symbol = dict(zip(symbols, unknowns, strict=True))
     conserved, lost = lost_invariants(len(states), extended, physics.controls, A, B)
     return Structure(
@@ -69,9 +71,10 @@ def lift(physics: Physics) -> Structure:
         unknowns=unknowns,
         A=A,
         B=B,
+        observations=observations,
         invariants=matrix_invariants(extended, A, B),
         lost_invariants=lost,
-        overlaps=find_overlaps(physics, names, by_symbol, A, B, conserved),
+        overlaps=find_overlaps(physics, names, by_symbol, A, B, observations, conserved),
     )
 
 
@@ -227,19 +230,43 @@ def _entries(rows: dict[sp.Expr, Row], columns: tuple[sp.Expr, ...]) -> Entries:
     }
 
 
+def _observed(physics: Physics, observation: Observation) -> Entry:
+    """Value of an observed channel, linear in the unknowns; it has no column."""
+    if observation.is_state:
+        return Entry(sp.Symbol(observation.name))
+    entry = Entry.sum([_entry(physics, product, None) for product in observation.products])
+    if _has_extreme_number(entry):
+        physics.source.fail(
+            f"a number in the observation {observation.name} is too large or too finely divided",
+            observation.products[0][0].span,
+        )
+    return entry
+
+
+def _has_extreme_number(entry: Entry) -> bool:
+    return any(
+        is_beyond_double(number)
+        for _, value in entry.parts()
+        for number in value.atoms(sp.Rational)
+    )
+
+
 def _check_numbers(physics: Physics, extended: tuple[sp.Expr, ...], entries: Entries) -> None:
     for (row, _), entry in entries.items():
-        for _, value in entry.parts():
-            if any(is_beyond_double(number) for number in value.atoms(sp.Rational)):
-                physics.source.fail(
-                    f"a number in the row of {to_text(extended[row])} is too large or too finely "
-                    "divided",
-                    physics.equations[min(row, len(physics.equations) - 1)].span,
-                )
+        if _has_extreme_number(entry):
+            physics.source.fail(
+                f"a number in the row of {to_text(extended[row])} is too large or too finely "
+                "divided",
+                physics.equations[min(row, len(physics.equations) - 1)].span,
+            )
 
 
 def _place_unknowns(
-    physics: Physics, names: tuple[str, ...], A: Entries, B: Entries
+    physics: Physics,
+    names: tuple[str, ...],
+    A: Entries,
+    B: Entries,
+    observations: tuple[Entry, ...],
 ) -> tuple[Unknown, ...]:
     places: dict[sp.Symbol, list[Place]] = {u.symbol: [] for u in physics.unknowns}
     columns = {"A": names, "B": tuple(control.name for control in physics.controls)}
@@ -248,6 +275,9 @@ def _place_unknowns(
             for symbol, factor in entry.factors.items():
                 place = Place(matrix, names[i], columns[matrix][j], to_text(factor))
                 places[symbol].append(place)
+    for observation, entry in zip(physics.observations, observations, strict=True):
+        for symbol, factor in entry.factors.items():
+            places[symbol].append(Place("observe", observation.name, "1", to_text(factor)))
     uses: dict[str, int] = {}
     unknowns = []
     for declared in physics.unknowns:
@@ -262,6 +292,13 @@ def _place_unknowns(
         if uses[name] > 1:
             name = f"{name}#{uses[name]}"
         unknowns.append(
-            Unknown(name, declared.kind, declared.bounds, anonymous, tuple(places[declared.symbol]))
+            Unknown(
+                name=name,
+                kind=declared.kind,
+                bounds=declared.bounds,
+                anonymous=anonymous,
+                places=tuple(places[declared.symbol]),
+                guess=declared.guess,
+            )
         )
     return tuple(unknowns)

@@ -13,7 +13,7 @@ MAX_CHARACTERS = 200_000
 MAX_LINE_CHARACTERS = 10_000
 MAX_BRACKETS = 20
 
-_ALLOWED = re.compile(r"[A-Za-z0-9_.+\-*/()\[\],?'=<> \t\n]")
+_ALLOWED = re.compile(r"[A-Za-z0-9_.+\-*/()\[\],?'=<>~ \t\n]")
 _UNIT = re.compile(r"\s*unit\s")
 _INSTEAD = {
     "^": "powers are written with **: x**2",
