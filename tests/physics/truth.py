@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
+from functools import reduce
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +17,12 @@ import numpy as np
 
 from physsm.physics.system import System
 
-_FUNCTIONS = {name: getattr(jnp, name) for name in ("sin", "cos", "tan", "exp", "log", "sqrt")} | {
-    "pi": np.pi
+_FUNCTIONS = {
+    **{name: getattr(jnp, name) for name in ("sin", "cos", "tan", "exp", "log", "sqrt")},
+    **{name: getattr(jnp, name) for name in ("abs", "sign", "tanh", "clip")},
+    "min": lambda *values: reduce(jnp.minimum, values),
+    "max": lambda *values: reduce(jnp.maximum, values),
+    "pi": np.pi,
 }
 
 

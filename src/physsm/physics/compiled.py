@@ -59,7 +59,17 @@ def compile_drift(structure: Structure, symbols: Sequence[sp.Symbol]) -> Program
             if i < len(sides):
                 parts = [factor * (s or sp.S.One) for s, factor in entry.parts()]
                 sides[i] += [part * names[j] for part in parts]
-    return compile_program([sp.Add(*terms) for terms in sides], symbols)
+    return compile_program([sp.Add(*terms) for terms in sides], symbols, structure.bounded)
+
+
+def compile_observations(structure: Structure, symbols: Sequence[sp.Symbol]) -> Program:
+    """Program of the observed channels that are functions of states."""
+    values = [
+        sp.Add(entry.known, *(symbol * factor for symbol, factor in entry.factors.items()))
+        for entry, state in zip(structure.observations, structure.observed_states, strict=True)
+        if state < 0
+    ]
+    return compile_program(values, symbols, structure.bounded)
 
 
 def compile_matrices(
@@ -76,5 +86,5 @@ def compile_matrices(
             if value != 0:
                 values[i * columns + offset + j] = value
     places = tuple(sorted(values))
-    program = compile_program([values[place] for place in places], symbols)
+    program = compile_program([values[place] for place in places], symbols, structure.bounded)
     return CompiledMatrices(program, places, rows, columns)

@@ -19,7 +19,7 @@ from physsm.physics.formula import (
     to_latex,
     to_text,
 )
-from physsm.physics.structure import Entries, Entry, Structure, Unknown
+from physsm.physics.structure import Entries, Entry, Place, Structure, Unknown
 
 KNOWN, UNKNOWN, ZERO, HEADING = "cyan", "bold yellow", "bright_black", "bold"
 _MARKS = {KNOWN: "k", UNKNOWN: "?", ZERO: "0"}
@@ -36,7 +36,9 @@ def describe(structure: Structure) -> dict[str, Any]:
         "states": [state.name for state in structure.states],
         "names": list(structure.names),
         "controls": list(structure.controls),
-        "observed": list(physics.observed),
+        "holds": physics.holds,
+        "observed": list(structure.observed),
+        "observations": _observed_texts(structure),
         "constants": physics.constants,
         "units": physics.units,
         "state_constraints": [b.describe(name) for name, b in physics.state_bounds.items()],
@@ -103,6 +105,9 @@ def latex(structure: Structure) -> str:
     if structure.B:
         controls = _latex_array([[to_latex(control)] for control in structure.physics.controls])
         formula += f" + {_latex_array(_matrix(structure, 'B', cell))} {controls}"
+    for name, state, entry in _observations(structure):
+        if state < 0:
+            formula += rf", \qquad {to_latex(sp.Symbol(name))} = {cell(entry)}"
     return formula
 
 
@@ -117,6 +122,8 @@ def render(structure: Structure, title: str) -> RenderableType:
         parts += _section("Input matrix B", _MatrixTable(structure, "B"))
     elif structure.controls:
         parts += _section("Input matrix B", Text("zero: no term has a control as its column"))
+    if min(structure.observed_states, default=0) < 0:
+        parts += _section("Observations", _observation_grid(structure))
     if structure.unknowns:
         parts += _section("Unknowns", _unknown_table(structure))
     if declared := _declared(structure):
@@ -132,11 +139,24 @@ def _describe_unknown(unknown: Unknown) -> dict[str, Any]:
         "constraint": unknown.constraint or None,
         "lower": unknown.bounds.lower,
         "upper": unknown.bounds.upper,
+        "guess": unknown.guess,
         "entries": [
             {"matrix": p.matrix, "row": p.row, "column": p.column, "factor": p.factor}
             for p in unknown.places
         ],
     }
+
+
+def _observations(structure: Structure) -> list[tuple[str, int, Entry]]:
+    """Name, state (or -1) and value of each observed channel."""
+    return list(
+        zip(structure.observed, structure.observed_states, structure.observations, strict=True)
+    )
+
+
+def _observed_texts(structure: Structure) -> dict[str, str]:
+    text = _entry_text(structure)
+    return {name: text(entry) for name, _, entry in _observations(structure)}
 
 
 def _labels(structure: Structure) -> dict[sp.Symbol, str]:
@@ -188,13 +208,26 @@ def _section(heading: str, *content: RenderableType) -> list[RenderableType]:
     return [Text(""), Text(heading, style=HEADING), *(Padding(part, (0, 2)) for part in content)]
 
 
-def _equation_grid(structure: Structure) -> Table:
+def _grid() -> Table:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(justify="right", no_wrap=True)
     grid.add_column(overflow="fold")
+    return grid
+
+
+def _equation_grid(structure: Structure) -> Table:
+    grid = _grid()
     for equation in lifted_equations(structure):
         left, right = equation.split(" = ", 1)
         grid.add_row(Text(left), Text(f"= {right}"))
+    return grid
+
+
+def _observation_grid(structure: Structure) -> Table:
+    grid = _grid()
+    texts = _observed_texts(structure)
+    for name, state, _ in _observations(structure):
+        grid.add_row(Text(name), Text("is a state" if state >= 0 else f"= {texts[name]}"))
     return grid
 
 
@@ -253,26 +286,33 @@ def _legend(known: str) -> Text:
 
 def _unknown_table(structure: Structure) -> Table:
     table = Table(box=None, padding=(0, 1), header_style=ZERO)
-    for heading in ("unknown", "kind", "constraint", "entries"):
+    has_guess = any(unknown.guess is not None for unknown in structure.unknowns)
+    guess_heading = ("guess",) if has_guess else ()
+    for heading in ("unknown", "kind", "constraint", *guess_heading, "entries"):
         table.add_column(heading, overflow="fold")
     for unknown in structure.unknowns:
-        places = ", ".join(
-            f"{p.matrix}[{p.row}, {p.column}]" + ("" if p.factor == "1" else f" times {p.factor}")
-            for p in unknown.places
-        )
+        guess = "-" if unknown.guess is None else f"{unknown.guess:g}"
         table.add_row(
             Text(unknown.name, style=UNKNOWN),
             unknown.kind,
             Text(unknown.constraint or "-"),
-            Text(places),
+            *([guess] if has_guess else []),
+            Text(", ".join(map(_place_text, unknown.places))),
         )
     return table
+
+
+def _place_text(place: Place) -> str:
+    is_entry = place.matrix != "observe"
+    where = f"{place.matrix}[{place.row}, {place.column}]" if is_entry else f"observed {place.row}"
+    return where if place.factor == "1" else f"{where} times {place.factor}"
 
 
 def _declared(structure: Structure) -> Text | None:
     physics = structure.physics
     declared = {
-        "measured directly": physics.observed,
+        "measured directly": [n for n, state, _ in _observations(structure) if state >= 0],
+        "holds": [f"{name} {hold}" for name, hold in physics.holds.items()],
         "bounds": [bounds.describe(name) for name, bounds in physics.state_bounds.items()],
         "constants": [f"{name} = {value:g}" for name, value in physics.constants.items()],
         "units": [f"{name} in {unit}" for name, unit in physics.units.items()],

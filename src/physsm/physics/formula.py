@@ -10,7 +10,10 @@ from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 
+from physsm.physics.entry_functions import EntryFunction, Magnitude
+
 _MAX_PLAIN_DIGITS = 4
+_LATEX_NAMES = {"min": r"\min", "max": r"\max", "tanh": r"\tanh"}
 
 
 def decimal(number: sp.Rational) -> str:
@@ -49,6 +52,11 @@ class _TextPrinter(StrPrinter):
         number = decimal(coefficient)
         return number + text[1:] if text.startswith("1/") else f"{number}*{text}"
 
+    def _print_Function(self, expr: sp.Expr) -> str:
+        if not isinstance(expr, EntryFunction):
+            return super()._print_Function(expr)
+        return f"{expr.written}({', '.join(map(self.doprint, expr.args))})"
+
 
 def _latex_decimal(number: sp.Rational) -> str:
     mantissa, _, exponent = decimal(number).partition("e")
@@ -86,6 +94,17 @@ class _LatexPrinter(LatexPrinter):
             return super()._print_Mul(expr)
         text = self.parenthesize(rest, PRECEDENCE["Mul"], strict=True)
         return f"{_latex_decimal(coefficient)} {text}"
+
+    def _print_Function(self, expr: sp.Expr, exp: str | None = None) -> str:
+        """Function with an exponent, if it has one, which SymPy passes on as text."""
+        if not isinstance(expr, EntryFunction):
+            return super()._print_Function(expr, exp)  # type: ignore[arg-type]
+        arguments = ", ".join(map(self.doprint, expr.args))
+        name = _LATEX_NAMES.get(expr.written, rf"\operatorname{{{expr.written}}}")
+        power = f"^{{{exp}}}" if exp else ""
+        if isinstance(expr, Magnitude):
+            return rf"\left|{{{arguments}}}\right|{power}"
+        return rf"{name}{power}{{\left({arguments} \right)}}"
 
 
 _TEXT = _TextPrinter()

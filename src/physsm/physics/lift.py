@@ -12,12 +12,16 @@ each other, exp has its rate on the diagonal, any other f has df/dz times the ro
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import sympy as sp
 
 from physsm._errors import PhysicsError
+from physsm.physics.entry_functions import EntryFunction
 from physsm.physics.expression import Product
 from physsm.physics.formula import to_text
 from physsm.physics.invariants import lost_invariants, matrix_invariants
+from physsm.physics.observation import Observation
 from physsm.physics.parse import Equation, Physics
 from physsm.physics.scalar import is_beyond_double
 from physsm.physics.scope import is_anonymous, is_unknown
@@ -55,7 +59,8 @@ def lift(physics: Physics) -> Structure:
     _check_numbers(physics, extended, A | {(i, -1 - j): e for (i, j), e in B.items()})
     names = tuple(to_text(column) for column in extended)
     symbols = tuple(declared.symbol for declared in physics.unknowns)
-    unknowns = _place_unknowns(physics, names, A, B)
+    observations = tuple(_observed(physics, observation) for observation in physics.observations)
+    unknowns = _place_unknowns(physics, names, A, B, observations)
     by_symbol = dict(zip(symbols, unknowns, strict=True))
     conserved, lost = lost_invariants(len(states), extended, physics.controls, A, B)
     return Structure(
@@ -66,9 +71,10 @@ def lift(physics: Physics) -> Structure:
         unknowns=unknowns,
         A=A,
         B=B,
+        observations=observations,
         invariants=matrix_invariants(extended, A, B),
         lost_invariants=lost,
-        overlaps=find_overlaps(physics, names, by_symbol, A, B, conserved),
+        overlaps=find_overlaps(physics, names, by_symbol, A, B, observations, conserved),
     )
 
 
@@ -118,6 +124,8 @@ def _column(physics: Physics, product: Product, controls: frozenset[sp.Symbol]) 
         value = factor.value
         if factor.entry_only or value.is_number or is_unknown(value):
             continue
+        if value.has(EntryFunction):
+            _fail_no_column(physics, product, index)
         inputs = value.free_symbols & controls
         if inputs and value not in controls:
             names = ", ".join(sorted(str(symbol) for symbol in inputs))
@@ -130,6 +138,34 @@ def _column(physics: Physics, product: Product, controls: frozenset[sp.Symbol]) 
             )
         return index
     return None
+
+
+def _fail_no_column(physics: Physics, product: Product, index: int) -> NoReturn:
+    """Refuse a function without a chain rule as a column; the hint is the term with brackets."""
+    text = to_text(product[index].value)
+    physics.source.fail(
+        f"{text} cannot be a column: it has no useful chain rule",
+        product[index].span,
+        expected="a state, a function such as sin, or a control as the last factor of the term",
+        hint=f"to keep it in the entry, write {_bracketed_term(product)}",
+    )
+
+
+def _bracketed_term(product: Product) -> str:
+    """Term with brackets around the last factors that cannot be columns."""
+    texts: list[str] = []
+    has_column = False
+    for factor in reversed(product):
+        value = factor.value
+        text = _label(value) if is_unknown(value) else to_text(value)
+        if not (value.is_number or is_unknown(value)):
+            keep = factor.entry_only or (value.has(EntryFunction) and not has_column)
+            has_column = has_column or not keep
+            text = f"[{text}]" if keep else text
+        texts.append(text)
+    words = [text for text in reversed(texts) if text != "1"]
+    minus = "-" if words.count("-1") % 2 else ""
+    return minus + "*".join(word for word in words if word != "-1")
 
 
 def _entry(physics: Physics, product: Product, column: int | None) -> Entry:
@@ -194,19 +230,43 @@ def _entries(rows: dict[sp.Expr, Row], columns: tuple[sp.Expr, ...]) -> Entries:
     }
 
 
+def _observed(physics: Physics, observation: Observation) -> Entry:
+    """Value of an observed channel, linear in the unknowns; it has no column."""
+    if observation.is_state:
+        return Entry(sp.Symbol(observation.name))
+    entry = Entry.sum([_entry(physics, product, None) for product in observation.products])
+    if _has_extreme_number(entry):
+        physics.source.fail(
+            f"a number in the observation {observation.name} is too large or too finely divided",
+            observation.products[0][0].span,
+        )
+    return entry
+
+
+def _has_extreme_number(entry: Entry) -> bool:
+    return any(
+        is_beyond_double(number)
+        for _, value in entry.parts()
+        for number in value.atoms(sp.Rational)
+    )
+
+
 def _check_numbers(physics: Physics, extended: tuple[sp.Expr, ...], entries: Entries) -> None:
     for (row, _), entry in entries.items():
-        for _, value in entry.parts():
-            if any(is_beyond_double(number) for number in value.atoms(sp.Rational)):
-                physics.source.fail(
-                    f"a number in the row of {to_text(extended[row])} is too large or too finely "
-                    "divided",
-                    physics.equations[min(row, len(physics.equations) - 1)].span,
-                )
+        if _has_extreme_number(entry):
+            physics.source.fail(
+                f"a number in the row of {to_text(extended[row])} is too large or too finely "
+                "divided",
+                physics.equations[min(row, len(physics.equations) - 1)].span,
+            )
 
 
 def _place_unknowns(
-    physics: Physics, names: tuple[str, ...], A: Entries, B: Entries
+    physics: Physics,
+    names: tuple[str, ...],
+    A: Entries,
+    B: Entries,
+    observations: tuple[Entry, ...],
 ) -> tuple[Unknown, ...]:
     places: dict[sp.Symbol, list[Place]] = {u.symbol: [] for u in physics.unknowns}
     columns = {"A": names, "B": tuple(control.name for control in physics.controls)}
@@ -215,6 +275,9 @@ def _place_unknowns(
             for symbol, factor in entry.factors.items():
                 place = Place(matrix, names[i], columns[matrix][j], to_text(factor))
                 places[symbol].append(place)
+    for observation, entry in zip(physics.observations, observations, strict=True):
+        for symbol, factor in entry.factors.items():
+            places[symbol].append(Place("observe", observation.name, "1", to_text(factor)))
     uses: dict[str, int] = {}
     unknowns = []
     for declared in physics.unknowns:
@@ -229,6 +292,13 @@ def _place_unknowns(
         if uses[name] > 1:
             name = f"{name}#{uses[name]}"
         unknowns.append(
-            Unknown(name, declared.kind, declared.bounds, anonymous, tuple(places[declared.symbol]))
+            Unknown(
+                name=name,
+                kind=declared.kind,
+                bounds=declared.bounds,
+                anonymous=anonymous,
+                places=tuple(places[declared.symbol]),
+                guess=declared.guess,
+            )
         )
     return tuple(unknowns)

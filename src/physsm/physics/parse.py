@@ -5,31 +5,37 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import sympy as sp
 
 from physsm._errors import PhysicsError, Span, did_you_mean
 from physsm.physics.bounds import Bounds, read_bounds, unknown_name
+from physsm.physics.declarations import Kind, KindDeclaration, read_hold, read_kind
 from physsm.physics.expression import Product, read_products
+from physsm.physics.observation import (
+    Observation,
+    WrittenObservation,
+    check_constant,
+    written_observations,
+)
 from physsm.physics.scalar import read_number
 from physsm.physics.scope import Scope, is_anonymous
 from physsm.physics.source import Source, Statement, statements
 from physsm.physics.tokens import FUNCTIONS, check_name
-
-Kind = Literal["varying", "constant", "per series"]
+from physsm.physics.unreadable import KEYWORDS, fail_unreadable
 
 MAX_STATES = 200
 
 
 @dataclass(frozen=True)
 class DeclaredUnknown:
-    """Unknown of the text: its symbol, declared kind and bounds, and first position."""
+    """Unknown of the text: its symbol, first position, and declared kind, bounds and guess."""
 
     symbol: sp.Symbol
     span: Span
     kind: Kind = "varying"
     bounds: Bounds = field(default_factory=Bounds)
+    guess: float | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,10 @@ class Equation:
 
 @dataclass(frozen=True)
 class Physics:
-    """Parsed physics text. `summary` is the comment on its first line."""
+    """Parsed physics text. `summary` is the comment on its first line.
+
+    `holds` are the controls with a declared hold: "previous", "linear" or "mean".
+    """
 
     source: Source
     summary: str
@@ -51,7 +60,8 @@ class Physics:
     controls: tuple[sp.Symbol, ...]
     unknowns: tuple[DeclaredUnknown, ...]
     constants: dict[str, float]
-    observed: tuple[str, ...]
+    observations: tuple[Observation, ...]
+    holds: dict[str, str]
     units: dict[str, str]
     state_bounds: dict[str, Bounds]
 
@@ -63,7 +73,6 @@ def parse(source: Source) -> Physics:
 
 
 _EQUATION = re.compile(r"(\w+)\s*'\s*=", re.ASCII)
-_KEYWORDS = ("control", "constant", "observe", "state", "unknown", "unit")
 _MAX_UNIT_CHARACTERS = 40
 
 
@@ -74,9 +83,10 @@ class _Parser:
         self.places: dict[str, Span] = {}
         self.right_sides: list[tuple[sp.Symbol, Statement, Span]] = []
         self.postponed: list[Callable[[], None]] = []
-        self.observed: dict[str, Span] = {}
+        self.observed: dict[str, WrittenObservation] = {}
+        self.holds: dict[str, str] = {}
         self.units: dict[str, str] = {}
-        self.kinds: dict[str, tuple[Kind, Span]] = {}
+        self.kinds: dict[str, tuple[KindDeclaration, Span]] = {}
         self.bounds: dict[str, tuple[Bounds, Span]] = {}
 
     def parse(self) -> Physics:
@@ -85,6 +95,9 @@ class _Parser:
         equations = tuple(
             Equation(state, tuple(read_products(text, self.scope)), span)
             for state, text, span in self.right_sides
+        )
+        observations = tuple(
+            written.read(self.scope, self.places) for written in self.observed.values()
         )
         self.check_unknown_names()
         for check in self.postponed:  # checks that need all names and unknowns
@@ -95,6 +108,7 @@ class _Parser:
                 path=self.source.path,
                 expected="an equation per state, such as x' = -0.5*x",
             )
+        self.check_observations(observations)
         first_line = self.source.text.lstrip().split("\n", 1)[0]
         return Physics(
             source=self.source,
@@ -103,7 +117,8 @@ class _Parser:
             controls=tuple(self.scope.controls.values()),
             unknowns=self.declared_unknowns(),
             constants={name: float(value) for name, value in self.scope.constants.items()},
-            observed=tuple(self.observed),
+            observations=observations,
+            holds=self.holds,
             units=self.units,
             state_bounds={
                 name: bounds for name, (bounds, _) in self.bounds.items() if name[0] != "?"
@@ -116,12 +131,12 @@ class _Parser:
             return self.read_equation(statement, equation)
         word = re.match(r"\w*", statement.text)
         keyword = word.group() if word else ""
-        if keyword in _KEYWORDS and re.match(r"\s", statement.text[len(keyword) :]):
+        if keyword in KEYWORDS and re.match(r"\s", statement.text[len(keyword) :]):
             rest = statement.part(len(keyword), len(statement.text))
             return getattr(self, f"read_{keyword}")(rest)
         if re.search(r"[<>]", statement.text):
             return self.read_constraint(statement)
-        return _fail_unreadable(statement, keyword)
+        return fail_unreadable(statement, keyword)
 
     def read_equation(self, statement: Statement, match: re.Match[str]) -> None:
         name = self.new_name(statement.part(*match.span(1)))
@@ -136,9 +151,12 @@ class _Parser:
         self.right_sides.append((self.scope.states[name], right_side, statement.whole))
 
     def read_control(self, rest: Statement) -> None:
-        for part in rest.split():
+        names, hold = read_hold(rest)
+        for part in names.split():
             name = self.new_name(part)
             self.scope.controls[name] = sp.Symbol(name)
+            if hold:
+                self.holds[name] = hold
 
     def read_constant(self, rest: Statement) -> None:
         for part in rest.split():
@@ -148,7 +166,7 @@ class _Parser:
             self.scope.constants[self.new_name(name)] = number
 
     def read_unit(self, rest: Statement) -> None:
-        for part in rest.split():
+        for part in rest.split(inside_brackets=True):  # a unit may have any characters
             name, unit = _assignment(part, "unit omega = rad/s")
             if (
                 not unit.text
@@ -163,14 +181,21 @@ class _Parser:
 
     def check_has_unit(self, name: Statement) -> None:
         unknowns = [symbol.name for symbol in self.scope.unknowns if not is_anonymous(symbol)]
-        self.check_known(name, [*self.scope.known_names(), *unknowns], "name of this text")
+        self.check_known(
+            name, [*self.scope.known_names(), *unknowns, *self.observed], "name of this text"
+        )
 
     def read_observe(self, rest: Statement) -> None:
-        for part in rest.split():
-            if part.text in self.observed:
-                part.fail(f"{part.text!r} is observed twice")
-            self.observed[part.text] = part.whole
-            self.postponed.append(lambda part=part: self.check_state(part))
+        for written in written_observations(rest):
+            name = written.name.text
+            if name in self.observed:
+                written.name.fail(f"{name!r} is observed twice")
+            self.observed[name] = written
+
+    def check_observations(self, observations: tuple[Observation, ...]) -> None:
+        kinds = {name: declaration.kind for name, (declaration, _) in self.kinds.items()}
+        for observation in observations:
+            check_constant(self.observed[observation.name].name, observation, kinds)
 
     def check_state(self, name: Statement) -> None:
         self.check_known(name, list(self.scope.states), "state")
@@ -189,23 +214,11 @@ class _Parser:
         )
 
     def read_unknown(self, rest: Statement) -> None:
-        match = re.fullmatch(r"(.*?)\s+(constant|per\s+series|varying)", rest.text, re.DOTALL)
-        if not match:
-            last = re.search(r"\w*$", rest.text)
-            bound = "write the bound on its own line: ?name >= 0"
-            rest.fail(
-                "this declaration gives no kind of unknown",
-                expected="unknown ?name constant (or: per series, varying)",
-                hint=bound
-                if re.search("[<>]", rest.text)
-                else did_you_mean(last.group() if last else "", ("constant", "varying")),
-            )
-        kind: Kind = "per series" if match.group(2).startswith("per") else match.group(2)  # type: ignore[assignment]
-        for part in rest.part(*match.span(1)).split():
-            name = unknown_name(part, part.text)
-            if name in self.kinds:
-                part.fail(f"{name} is declared twice")
-            self.kinds[name] = (kind, part.whole)
+        declaration = read_kind(rest)
+        for part in declaration.names:
+            if part.text in self.kinds:
+                part.fail(f"{part.text} is declared twice")
+            self.kinds[part.text] = (declaration, part.whole)
 
     def read_state(self, rest: Statement) -> None:
         if not re.search(r"[<>]", rest.text):
@@ -281,15 +294,21 @@ class _Parser:
                 self.source.fail(
                     f"no equation uses {name}", span, hint=did_you_mean(name, sorted(used))
                 )
-        return tuple(
-            DeclaredUnknown(
-                symbol,
-                span,
-                self.kinds.get(symbol.name, ("varying", span))[0],
-                self.bounds.get(symbol.name, (Bounds(), span))[0],
+        bounds = {name: interval for name, (interval, _) in self.bounds.items()}
+        unknowns = []
+        for symbol, span in self.scope.unknowns.items():
+            name = symbol.name
+            declaration = self.kinds[name][0] if name in self.kinds else None
+            unknowns.append(
+                DeclaredUnknown(
+                    symbol=symbol,
+                    span=span,
+                    kind=declaration.kind if declaration else "varying",
+                    bounds=bounds.get(name, Bounds()),
+                    guess=declaration.read_guess(self.scope, bounds) if declaration else None,
+                )
             )
-            for symbol, span in self.scope.unknowns.items()
-        )
+        return tuple(unknowns)
 
 
 def _assignment(part: Statement, example: str) -> tuple[Statement, Statement]:
@@ -297,34 +316,3 @@ def _assignment(part: Statement, example: str) -> tuple[Statement, Statement]:
     if not equals:
         part.fail("'=' is missing here", expected=example)
     return part.part(0, len(name)), part.part(len(name) + 1, len(part.text))
-
-
-def _fail_unreadable(statement: Statement, word: str) -> None:
-    text = statement.text
-    hint = None
-    second = re.match(r"(\w+)\s*''", text)
-    leibniz = re.match(r"d(\w+)\s*/\s*dt\s*=", text)
-    missing_prime = re.match(r"(\w+)\s*=", text)
-    if second:
-        name = second.group(1)
-        hint = f"a second derivative takes two states: {name}' = {name}_rate, {name}_rate' = ..."
-    elif leibniz:
-        hint = f"write {leibniz.group(1)}' = ..."
-    elif missing_prime:
-        name = missing_prime.group(1)
-        hint = f"write {name}' = ... for an equation or constant {name} = ... for a number"
-    elif re.match(r"\?\w+\s*=", text):
-        name = text.split("=")[0].strip()[1:]
-        hint = f"for a known number write constant {name} = ..., and {name} in the equations"
-    elif re.match(r"[-+*/]", text):
-        hint = "to continue the line above, put the expression in parentheses"
-    elif text in _KEYWORDS:
-        hint = f"'{text}' must be followed by a name"
-    elif word:
-        hint = did_you_mean(word, _KEYWORDS)
-    statement.fail(
-        "this is not a statement of the physics language",
-        expected="an equation such as x' = -0.5*x, a constraint such as ?a >= 0, or "
-        + ", ".join(_KEYWORDS),
-        hint=hint,
-    )

@@ -12,25 +12,33 @@ from typing import NoReturn
 import sympy as sp
 
 from physsm._errors import Span, did_you_mean
+from physsm.physics.entry_functions import EntryFunction, apply, at_numbers
 from physsm.physics.scope import Scope
 from physsm.physics.source import Statement
 from physsm.physics.syntax import TOO_DEEP, is_unknown_node, node_span, read_tree, written
-from physsm.physics.tokens import FUNCTIONS, check_expression
+from physsm.physics.tokens import ENTRY_FUNCTIONS, FUNCTIONS, LIFTED_FUNCTIONS, check_expression
 
 MAX_POWER = 64
 _ROUNDING = 1e-15
 MAX_NUMBER_BITS = 1000  # of numerator and denominator: the range of a double
 
-_SYMPY = {name: getattr(sp, name) for name in FUNCTIONS}
-_MATH = {name: getattr(math, name) for name in FUNCTIONS}
+_SYMPY = {name: getattr(sp, name) for name in LIFTED_FUNCTIONS}
+_MATH = {name: getattr(math, name) for name in LIFTED_FUNCTIONS}
 _NODES = (
-    *(sp.Symbol, sp.Rational, sp.Add, sp.Mul, sp.Pow),
+    *(sp.Symbol, sp.Rational, sp.Add, sp.Mul, sp.Pow, EntryFunction),
     *(function for name, function in _SYMPY.items() if name != "sqrt"),  # it becomes a power
 )
+# Number of arguments, as words and as an example; the others take one.
+_ARGUMENTS = {
+    "min": ("two or more arguments", "min(x, y)"),
+    "max": ("two or more arguments", "max(x, y)"),
+    "clip": ("three arguments", "clip(x, lower, upper)"),
+}
 _INSTEAD_OF = {
     "ln": "write log(x)",
-    "abs": "write [sqrt(x**2)]; its slope at zero is not defined",
-    "tanh": "write 1 - 2/(exp(2*x) + 1)",
+    "fabs": "write abs(x)",
+    "sgn": "write sign(x)",
+    "clamp": "write clip(x, lower, upper)",
     "sinh": "write (exp(x) - exp(-x))/2",
     "cosh": "write (exp(x) + exp(-x))/2",
     "log10": "write log(x)/log(10)",
@@ -148,24 +156,40 @@ class ScalarReader:
             unknown = "?" + name[1:]
             hint = f"write ?*{name[1:]}(x)" if name[1:] in FUNCTIONS else f"write {unknown}*x"
             self.fail(node, f"{unknown} is an unknown, not a function", hint=hint)
-        if name not in _SYMPY:
+        if name not in FUNCTIONS:
             if name in self.scope.known_names():
                 hint = f"{name} is not a function: write {name}*(...) for a product"
             else:
                 hint = _INSTEAD_OF.get(name) or did_you_mean(name, FUNCTIONS)
             self.fail(node.func, f"unknown function {name!r}", expected=_function_list(), hint=hint)
-        if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
-            self.fail(node, f"{name} takes one argument", expected=f"{name}(x)")
-        argument = node.args[0]
-        self.refuse_unknown(
-            argument,
-            f"the function {self.written(node)}",
-            hint="unknowns enter linearly: let one stand for the whole function, ?*x",
-        )
-        value = self.scalar(argument)
-        if isinstance(value, sp.Rational):
-            return self._folded(node, lambda: _at_number(name, float(value)))
-        return _SYMPY[name](value)
+        self._check_arguments(node, name)
+        values = [self.scalar(argument) for argument in node.args]
+        numbers = [value for value in values if isinstance(value, sp.Rational)]
+        if name == "clip" and len(numbers[-2:]) == 2 and values[1:] == numbers[-2:]:
+            self._check_range(node, *numbers[-2:])
+        if len(numbers) == len(values):
+            return self._folded(node, lambda: _at_numbers(name, numbers))
+        return apply(name, values) if name in ENTRY_FUNCTIONS else _SYMPY[name](values[0])
+
+    def _check_arguments(self, node: ast.Call, name: str) -> None:
+        """Raise if a call has a wrong number of arguments, or an unknown in one of them."""
+        count = len(node.args)
+        fits = {"min": count >= 2, "max": count >= 2, "clip": count == 3}.get(name, count == 1)
+        is_starred = any(isinstance(argument, ast.Starred) for argument in node.args)
+        if not fits or node.keywords or is_starred:
+            number, example = _ARGUMENTS.get(name, ("one argument", f"{name}(x)"))
+            self.fail(node, f"{name} takes {number}", expected=example)
+        for argument in node.args:
+            self.refuse_unknown(
+                argument,
+                f"the function {self.written(node)}",
+                hint="unknowns enter linearly: let one stand for the whole function, ?*x",
+            )
+
+    def _check_range(self, node: ast.Call, lower: sp.Rational, upper: sp.Rational) -> None:
+        if lower > upper:
+            ends = f"{self.written(node.args[1])} is above {self.written(node.args[2])}"
+            self.fail(node, f"the range of clip is empty: {ends}", expected=_ARGUMENTS["clip"][1])
 
     def _named(self, node: ast.Name, name: str) -> sp.Expr:
         if name.startswith("_"):
@@ -176,7 +200,8 @@ class ScalarReader:
         if name == "pi":
             return exact(math.pi)
         if name in FUNCTIONS:
-            self.fail(node, f"{name} needs an argument", expected=f"{name}(x)")
+            _, example = _ARGUMENTS.get(name, ("", f"{name}(x)"))
+            self.fail(node, f"{name} needs an argument", expected=example)
         names = self.scope.known_names()
         self.fail(
             node,
@@ -204,14 +229,16 @@ class ScalarReader:
         self._checked(node, number)
         return number
 
-    def _folded(self, node: ast.expr, compute: Callable[[], float]) -> sp.Rational:
-        """Value of a function of numbers, as the nearest double."""
+    def _folded(self, node: ast.expr, compute: Callable[[], float | sp.Rational]) -> sp.Rational:
+        """Value of a function of numbers: exact, or as the nearest double."""
         try:
             result = compute()
         except OverflowError:
             self.fail(node, f"{self.written(node)} is too large")
         except (ValueError, ZeroDivisionError):
             self.fail(node, f"{self.written(node)} is not a real number")
+        if isinstance(result, sp.Rational):
+            return result
         if isinstance(result, complex) or not math.isfinite(result):
             self.fail(node, f"{self.written(node)} is not a real number")
         return exact(result)
@@ -244,9 +271,11 @@ class ScalarReader:
                 )
 
 
-def _at_number(name: str, value: float) -> float:
-    """Value of a function at a number; sin(pi) is exactly 0 and tan(pi/2) is undefined."""
-    result = _MATH[name](value)
+def _at_numbers(name: str, numbers: list[sp.Rational]) -> float | sp.Rational:
+    """Value of a function at numbers; sin(pi) is exactly 0 and tan(pi/2) is undefined."""
+    if name in ENTRY_FUNCTIONS:
+        return at_numbers(name, numbers)
+    result = _MATH[name](float(numbers[0]))
     if name in ("sin", "cos", "tan") and abs(result) < _ROUNDING:
         return 0.0
     if name == "tan" and abs(result) > 1 / _ROUNDING:

@@ -13,7 +13,7 @@ MAX_CHARACTERS = 200_000
 MAX_LINE_CHARACTERS = 10_000
 MAX_BRACKETS = 20
 
-_ALLOWED = re.compile(r"[A-Za-z0-9_.+\-*/()\[\],?'=<> \t\n]")
+_ALLOWED = re.compile(r"[A-Za-z0-9_.+\-*/()\[\],?'=<>~ \t\n]")
 _UNIT = re.compile(r"\s*unit\s")
 _INSTEAD = {
     "^": "powers are written with **: x**2",
@@ -95,12 +95,14 @@ class Statement:
         place = self.span(start, start + 1)
         return Statement(self.source, text.strip(), place.line, place.column)
 
-    def split(self, separator: str = ",") -> list[Statement]:
-        """Statements between separators."""
-        parts, start = [], 0
-        for match in re.finditer(re.escape(separator), self.text):
-            parts.append(self.part(start, match.start()))
-            start = match.end()
+    def split(self, inside_brackets: bool = False) -> list[Statement]:
+        """Statements between commas; commas inside brackets only count if `inside_brackets`."""
+        parts, start, depth = [], 0, 0
+        for index, character in enumerate(self.text):
+            depth += (character in "([") - (character in ")]")
+            if character == "," and (inside_brackets or depth == 0):
+                parts.append(self.part(start, index))
+                start = index + 1
         return [*parts, self.part(start, len(self.text))]
 
     def fail(

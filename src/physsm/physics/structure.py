@@ -50,7 +50,10 @@ Entries = dict[tuple[int, int], Entry]
 
 @dataclass(frozen=True)
 class Place:
-    """Position of an unknown: `factor` times the unknown is a part of `matrix[row, column]`."""
+    """Position of an unknown: `factor` times the unknown is a part of `matrix[row, column]`.
+
+    In an observation, `matrix` is "observe", `row` the observed channel and `column` is "1".
+    """
 
     matrix: str
     row: str
@@ -62,7 +65,8 @@ class Place:
 class Unknown:
     """Unknown of the system: one learned function of state, control and history.
 
-    `name` is the written name without `?`, or `row:column` for an anonymous one.
+    `name` is the written name without `?`, or `row:column` for an anonymous one. `guess` is the
+    first guess of its value, if the text has one.
     """
 
     name: str
@@ -70,6 +74,7 @@ class Unknown:
     bounds: Bounds
     anonymous: bool
     places: tuple[Place, ...]
+    guess: float | None = None
 
     @property
     def constraint(self) -> str:
@@ -102,7 +107,8 @@ class Structure:
     """Physics text lifted to `d/dt z_ext = A(z, u) z_ext + B(z, u) u`, entry by entry.
 
     `extended` holds the states, then the lifted functions, then 1 if a term needs it; `names` are
-    their names. `A` and `B` hold the nonzero entries. Two structures are equal if their texts are:
+    their names. `A` and `B` hold the nonzero entries. `observations` are the values of the observed
+    channels, as sums that are linear in the unknowns. Two structures are equal if their texts are:
     everything else follows from the text.
     """
 
@@ -113,6 +119,7 @@ class Structure:
     unknowns: tuple[Unknown, ...]
     A: Entries
     B: Entries
+    observations: tuple[Entry, ...]
     invariants: np.ndarray
     lost_invariants: np.ndarray
     overlaps: tuple[Overlap, ...]
@@ -134,9 +141,35 @@ class Structure:
         return tuple(equation.state for equation in self.physics.equations)
 
     @property
+    def state_bounds(self) -> tuple[Bounds, ...]:
+        """Bounds of the written states."""
+        bounds = self.physics.state_bounds
+        return tuple(bounds.get(state.name, Bounds()) for state in self.states)
+
+    @property
+    def bounded(self) -> tuple[sp.Symbol, ...]:
+        """Written states that have a bound."""
+        pairs = zip(self.states, self.state_bounds, strict=True)
+        return tuple(state for state, bounds in pairs if bounds)
+
+    @property
     def controls(self) -> tuple[str, ...]:
         """Names of the controls."""
         return tuple(control.name for control in self.physics.controls)
+
+    @property
+    def observed(self) -> tuple[str, ...]:
+        """Names of the observed channels."""
+        return tuple(observation.name for observation in self.physics.observations)
+
+    @property
+    def observed_states(self) -> tuple[int, ...]:
+        """Index of the state that an observed channel is, or -1 for a function of states."""
+        index = {state.name: i for i, state in enumerate(self.states)}
+        return tuple(
+            index[observation.name] if observation.is_state else -1
+            for observation in self.physics.observations
+        )
 
     @property
     def is_unique(self) -> bool:
@@ -210,8 +243,8 @@ class Structure:
         return sum_text(terms)
 
     def _all_parts(self) -> Iterator[sp.Expr]:
-        for entries in (self.A, self.B):
-            for entry in entries.values():
+        for entries in (self.A.values(), self.B.values(), self.observations):
+            for entry in entries:
                 yield from (value for _, value in entry.parts())
 
     def mask(self, matrix: str) -> np.ndarray:

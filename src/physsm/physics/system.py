@@ -12,7 +12,14 @@ from jaxtyping import Array, Float
 
 from physsm._errors import did_you_mean
 from physsm.physics.bounds import Bounds
-from physsm.physics.compiled import CompiledMatrices, compile_drift, compile_matrices, evaluate
+from physsm.physics.clip_states import clip_states
+from physsm.physics.compiled import (
+    CompiledMatrices,
+    compile_drift,
+    compile_matrices,
+    compile_observations,
+    evaluate,
+)
 from physsm.physics.constrain import from_bounded, to_bounded
 from physsm.physics.program import Program, compile_program
 from physsm.physics.read import load_structure, parse_structure, read_structure
@@ -32,6 +39,9 @@ class System(eqx.Module):
     All functions take one sample (`vmap` for more), follow the dtype of their arguments, and work
     under `jit`, `vmap` and `grad`. Shapes: n states, d extended states, m controls, k unknowns.
     `control_functions` is a program for the functions of controls alone in the text.
+
+    Functions see states clipped to their declared bounds (`state h >= 0`), so sqrt(h) always has a
+    value, and all slopes are finite, also on the bound and beyond it.
     """
 
     structure: Structure = eqx.field(static=True)
@@ -39,16 +49,19 @@ class System(eqx.Module):
     _known: CompiledMatrices = eqx.field(static=True)
     _full: CompiledMatrices = eqx.field(static=True)
     _drift: Program = eqx.field(static=True)
+    _observe: Program = eqx.field(static=True)
     control_functions: Program = eqx.field(static=True)
 
     def __init__(self, structure: Structure):
         self.structure = structure
         inputs = (*structure.states, *structure.physics.controls)
-        self._lift = compile_program(structure.extended, structure.states)
+        functions = structure.extended[len(structure.states) :]
+        self._lift = compile_program(functions, structure.states, structure.bounded)
         self._known = compile_matrices(structure, inputs, known_only=True)
         everything = (*inputs, *structure.symbols)
         self._full = compile_matrices(structure, everything, known_only=False)
         self._drift = compile_drift(structure, everything)
+        self._observe = compile_observations(structure, everything)
         self.control_functions = compile_program(
             structure.control_terms, structure.physics.controls
         )
@@ -102,13 +115,23 @@ class System(eqx.Module):
 
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
-        """Unknowns in the order of the text, length k: the elements of theta."""
+        """Unknowns in the order of the equations, then of observations: the k elements of theta."""
         return self.structure.unknowns
 
     @property
     def observed(self) -> tuple[str, ...]:
-        """Names of the states that are measured directly; empty if a decoder must be learned."""
-        return self.structure.physics.observed
+        """Names of the observed channels, in written order; empty if a decoder must be learned."""
+        return self.structure.observed
+
+    @property
+    def observed_states(self) -> tuple[int, ...]:
+        """Index of the state that an observed channel is, or -1 for a function of states."""
+        return self.structure.observed_states
+
+    @property
+    def holds(self) -> dict[str, str]:
+        """Declared holds of controls between time steps: "previous", "linear" or "mean"."""
+        return dict(self.structure.physics.holds)
 
     @property
     def units(self) -> dict[str, str]:
@@ -123,8 +146,7 @@ class System(eqx.Module):
     @property
     def state_bounds(self) -> tuple[Bounds, ...]:
         """Bounds of the written states, length n."""
-        bounds = self.structure.physics.state_bounds
-        return tuple(bounds.get(name, Bounds()) for name in self.states)
+        return self.structure.state_bounds
 
     @property
     def mask_A(self) -> np.ndarray:
@@ -159,8 +181,9 @@ class System(eqx.Module):
     # Functions of the system.
 
     def lift(self, z: Float[Vector, " n"]) -> Float[Array, " d"]:
-        """Extended state of a state."""
-        return evaluate(self._lift, _vector(z, self.states, "z", "state"))
+        """Extended state of a state: the state as given, then functions of the clipped state."""
+        z = _vector(z, self.states, "z", "state")
+        return jnp.concatenate([z, evaluate(self._lift, self._clipped(z))])
 
     def A_known(self, z_ext: Float[Vector, " d"], u: Float[Vector, " m"]) -> Float[Array, "d d"]:
         """A without its unknown parts."""
@@ -187,7 +210,20 @@ class System(eqx.Module):
         z = _vector(z, self.states, "z", "state")
         u = _vector(u, self.controls, "u", "control")
         theta = _vector(theta, self.unknowns, "theta", "unknown")
-        return evaluate(self._drift, jnp.concatenate([z, u, theta]))
+        return evaluate(self._drift, jnp.concatenate([self._clipped(z), u, theta]))
+
+    def observe(
+        self, theta: Float[Vector, " k"], z: Float[Vector, " n"], u: Float[Vector, " m"]
+    ) -> Float[Array, " observed"]:
+        """Values of the observed channels: states as given, and functions of the clipped state."""
+        z = _vector(z, self.states, "z", "state")
+        u = _vector(u, self.controls, "u", "control")
+        theta = _vector(theta, self.unknowns, "theta", "unknown")
+        functions = evaluate(self._observe, jnp.concatenate([self._clipped(z), u, theta]))
+        states = np.asarray(self.observed_states, int)
+        # Functions follow the states in one vector; each channel takes its own element.
+        position = np.where(states >= 0, states, len(z) + np.cumsum(states < 0) - 1)
+        return jnp.concatenate([z, functions])[position]
 
     def theta(self, values: Mapping[str, float | Array]) -> Float[Array, " k"]:
         """Vector of unknowns from their names: `system.theta({"beta": 0.3, "gamma": 0.1})`."""
@@ -221,7 +257,11 @@ class System(eqx.Module):
     def _inputs(self, z_ext: Vector, u: Vector) -> Array:
         z_ext = _vector(z_ext, self.names, "z_ext", "extended state")
         u = _vector(u, self.controls, "u", "control")
-        return jnp.concatenate([z_ext[: len(self.states)], u])
+        return jnp.concatenate([self._clipped(z_ext[: len(self.states)]), u])
+
+    def _clipped(self, z: Array) -> Array:
+        bounds = self.structure.state_bounds
+        return clip_states(z, bounds) if any(bounds) else z
 
 
 def _vector(value: Vector, members: Sequence[object], name: str, of_what: str) -> Array:

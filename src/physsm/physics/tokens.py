@@ -13,7 +13,9 @@ from typing import NoReturn
 
 from physsm.physics.source import Statement
 
-FUNCTIONS = ("sin", "cos", "tan", "exp", "log", "sqrt")
+LIFTED_FUNCTIONS = ("sin", "cos", "tan", "exp", "log", "sqrt")
+ENTRY_FUNCTIONS = ("min", "max", "abs", "sign", "tanh", "clip")  # never columns
+FUNCTIONS = (*LIFTED_FUNCTIONS, *ENTRY_FUNCTIONS)
 MAX_NAME_CHARACTERS = 60
 MAX_TOKENS = 2000
 ELLIPSIS = "..."

@@ -29,15 +29,24 @@ def find_overlaps(
     unknowns: dict[sp.Symbol, Unknown],
     A: Entries,
     B: Entries,
+    observations: Sequence[Entry],
     conserved: np.ndarray,
 ) -> tuple[Overlap, ...]:
-    """Entries with more than one part. `conserved` are weights of the equations' invariants."""
+    """Entries and observations with more than one part.
+
+    `conserved` are weights of the equations' invariants.
+    """
     n_written = len(physics.equations)
     columns = {"A": names, "B": tuple(control.name for control in physics.controls)}
     entries = [
         ((matrix, names[i], columns[matrix][j]), i < n_written, entry)
         for matrix, of_matrix in (("A", A), ("B", B))
         for (i, j), entry in of_matrix.items()
+        if entry.factors
+    ]
+    entries += [
+        (("observe", observation.name, "1"), True, entry)
+        for observation, entry in zip(physics.observations, observations, strict=True)
         if entry.factors
     ]
     shared = [item for item in entries if len(list(item[2].parts())) > 1]
@@ -49,7 +58,9 @@ def find_overlaps(
     )
     overlaps = []
     for place, is_written, entry in shared:
+        is_entry = place[0] != "observe"
         where = f"entry ({place[1]}, {place[2]}) of {place[0]}"
+        where = where if is_entry else f"the observation {place[1]}"
         if not is_written:
             reason = "follows by the chain rule: its unknowns are those of other rows"
             overlaps.append(Overlap(*place, True, f"{where} {reason}"))
@@ -60,7 +71,7 @@ def find_overlaps(
             reason = "has several parts, but constants or other entries identify them"
             overlaps.append(Overlap(*place, True, f"{where} {reason}"))
         else:
-            advice = _advice(entry, unknowns, place[2])
+            advice = _advice(entry, unknowns, place[2] if is_entry else None)
             overlaps.append(Overlap(*place, False, f"{where} {advice}"))
     return tuple(overlaps)
 
@@ -167,10 +178,17 @@ def _groups(parts: list[_Part]) -> Iterator[list[_Part]]:
         yield [part for entry in sorted(group) for part in by_entry[entry]]
 
 
-def _advice(entry: Entry, unknowns: dict[sp.Symbol, Unknown], column: str) -> str:
+def _advice(entry: Entry, unknowns: dict[sp.Symbol, Unknown], column: str | None) -> str:
+    """What to write instead; `column` is None for an observation, which has no columns."""
     parts = [
         product_text(factor, unknowns[symbol].label) for symbol, factor in entry.factors.items()
     ]
+    if column is None:
+        known = [to_text(entry.known)] if entry.known != 0 else []
+        return (
+            f"has the parts {' and '.join(known + parts)}, of which only the sum is identified: "
+            "write one unknown for it"
+        )
     tail = "" if column == "1" else f"*{column}"
     only_the_sum = "only their sum is identified, so Proposition 1 does not hold here; "
     if entry.known != 0:
