@@ -77,7 +77,8 @@ def _network(rows: int):
     from physsm import Panel, System
     from physsm._values import Series
     from physsm.data.window import gather, whole_series
-    from physsm.models._network.scales import state_scales, table_scales
+    from physsm.models._network.scales import table_scales
+    from physsm.models._network.state_scales import state_scales
     from physsm.models.phy_ssm.build import build_network
     from physsm.models.phy_ssm.bypass_inputs import PhySSMScales
     from physsm.models.phy_ssm.config import Config, preset_settings

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from physsm._errors import DataError
 from physsm._values import Panel, Query
@@ -35,10 +35,12 @@ class Steps(NamedTuple):
         return np.take_along_axis(controls, self.gap[..., None], axis=1)
 
     def at_ends(
-        self, controls: Float[np.ndarray, "series times controls"], holds_start: bool
+        self,
+        controls: Float[np.ndarray, "series times controls"],
+        holds_start: bool | Bool[np.ndarray, " controls"],
     ) -> Float[np.ndarray, "series steps controls"]:
-        """Control at the end of each step: linear in time, or that at the start of the gap until
-        the gap ends.
+        """Control at the end of each step: linear in time, or, for controls that `holds_start`
+        marks, that at the start of the gap until the gap ends.
         """
         before, after = (
             self.zero_order_hold(controls),
@@ -47,9 +49,8 @@ class Steps(NamedTuple):
             ),
         )
         share = self.share[..., None]
-        if holds_start:
-            return np.where(share < 1, before, after)
-        return before + share * (after - before)
+        held = np.where(share < 1, before, after)
+        return np.where(holds_start, held, before + share * (after - before))
 
 
 def cut_gaps(
@@ -96,7 +97,7 @@ def future_steps(
     history: Panel,
     query: Query,
     longest: float,
-    holds_start: bool,
+    holds_start: bool | Bool[np.ndarray, " controls"],
     padded: Callable[[int], int],
 ) -> FutureSteps:
     """Steps no longer than `longest` from the end of each history through the query's times.

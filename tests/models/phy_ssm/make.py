@@ -7,7 +7,8 @@ import numpy as np
 from physsm._values import Panel, Series
 from physsm.models._files import Interface
 from physsm.models._intervals import uncalibrated
-from physsm.models._network.scales import state_scales, table_scales
+from physsm.models._network.scales import table_scales
+from physsm.models._network.state_scales import state_scales
 from physsm.models.phy_ssm.build import build_network
 from physsm.models.phy_ssm.bypass_inputs import PhySSMScales
 from physsm.models.phy_ssm.config import Config

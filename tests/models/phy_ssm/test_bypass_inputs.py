@@ -6,7 +6,8 @@ import pytest
 
 from physsm import System
 from physsm._values import Panel, Series
-from physsm.models._network.scales import state_scales, table_scales
+from physsm.models._network.scales import table_scales
+from physsm.models._network.state_scales import state_scales
 from physsm.models.phy_ssm.bypass_inputs import BypassInputs, PhySSMScales, function_scales
 
 

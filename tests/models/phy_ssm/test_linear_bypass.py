@@ -18,7 +18,8 @@ from physsm.data.window import Sizes
 from physsm.models._network.config import Perceptron
 from physsm.models._network.decoder import Decoder
 from physsm.models._network.observations import Observations
-from physsm.models._network.scales import StateScales, TableScales, state_scales, table_scales
+from physsm.models._network.scales import StateScales, TableScales, table_scales
+from physsm.models._network.state_scales import state_scales
 from physsm.models.phy_ssm.bypass_inputs import (
     BypassInputs,
     BypassShape,

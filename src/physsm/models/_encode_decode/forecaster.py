@@ -14,7 +14,8 @@ from physsm.models._encode_decode.fitted import FittedTrajectory
 from physsm.models._encode_decode.network import AbstractEncodeDecode
 from physsm.models._encode_decode.objective import objective, reconstruction
 from physsm.models._encode_decode.scales import TrajectoryScales
-from physsm.models._network.scales import state_scales, table_scales
+from physsm.models._network.scales import table_scales
+from physsm.models._network.state_scales import state_scales
 from physsm.models._network.training import NetworkForecaster
 from physsm.physics.system import System
 

@@ -14,12 +14,13 @@ from physsm.nn.mlp import MLP
 
 
 class Decoder(eqx.Module):
-    """Channels of states. A channel that measures a state is that state; a perceptron makes the
-    others from the states and `extra` further inputs.
+    """Channels of states. A channel that measures a state is that state; a perceptron makes those
+    that the physics does not give from the states and `extra` further inputs. A channel that is a
+    function of states is 0: only the unit knows its unknowns.
     """
 
     perceptron: MLP | None
-    measured: tuple[int, ...] = eqx.field(static=True)
+    states: StateScales = eqx.field(static=True)
 
     def __init__(
         self,
@@ -31,7 +32,7 @@ class Decoder(eqx.Module):
         extra: int = 0,
         last_gain: float = 1.0,
     ):
-        self.measured = states.measured
+        self.states = states
         free = len(states.free_channels)
         self.perceptron = None
         if free:
@@ -45,10 +46,14 @@ class Decoder(eqx.Module):
         extra: Float[Array, "*steps extra"] | None = None,
     ) -> Float[Array, "*steps channels"]:
         """Scaled channels of states without their means."""
-        measured = np.array(self.measured)
-        if self.perceptron is None:
+        measured = np.array(self.states.measured)
+        nothing = jnp.zeros_like(centred[..., :1])
+        parts, free = [centred, nothing], self.states.free_channels
+        place = np.where(measured >= 0, measured, centred.shape[-1])
+        if self.perceptron is not None:
+            inputs = centred if extra is None else jnp.concatenate([centred, extra], axis=-1)
+            parts.append(self.perceptron(inputs))
+            place[free] = centred.shape[-1] + 1 + np.arange(len(free))
+        if (measured >= 0).all():
             return centred[..., measured]
-        inputs = centred if extra is None else jnp.concatenate([centred, extra], axis=-1)
-        both = jnp.concatenate([centred, self.perceptron(inputs)], axis=-1)
-        free = centred.shape[-1] + np.cumsum(measured < 0) - 1
-        return both[..., np.where(measured >= 0, measured, free)]
+        return jnp.concatenate(parts, axis=-1)[..., place]

@@ -12,7 +12,8 @@ import abc
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Bool, Float
 
 from physsm.models.phy_ssm.values import Drive, Features, UnitState
 from physsm.nn.discretise import Discrete
@@ -47,6 +48,11 @@ class AbstractUnit(eqx.Module):
     @abc.abstractmethod
     def text(self) -> str | None:
         """The physics, for the identity of compiled programs."""
+
+    @property
+    @abc.abstractmethod
+    def holds_previous(self) -> Bool[np.ndarray, " controls"]:
+        """Which controls keep their value between two time steps; others change linearly."""
 
     @abc.abstractmethod
     def limits(self) -> tuple[Float[Array, " n"], Float[Array, " n"]]:

@@ -16,6 +16,7 @@ from physsm.training.loop import TrainingSettings
 from physsm.training.optimiser import OptimiserSettings
 
 Preset = Literal["default", "paper"]
+Hold = Literal["auto", "previous", "linear", "mean"]
 
 
 class Stack(BaseModel):
@@ -79,7 +80,7 @@ class Config(NetworkConfig):
     skip: Skip = "raw"
     physical_units: bool = True
     linear_bypass: bool = True
-    control_hold: Literal["auto", "previous", "linear", "mean"] = "auto"
+    control_hold: Hold = "auto"
     grey_box: bool = True
     refit: bool = True
     correct: bool = True

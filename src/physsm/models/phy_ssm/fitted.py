@@ -61,7 +61,7 @@ class FittedStateSpace(FittedNetwork):
         compiled, scales, config = self.compiled, self.scales, self.network.config
         table = scales.table
         future = future_steps(
-            history, query, table.longest_step, config.control_hold in ("auto", "previous"), rounded_up
+            history, query, table.longest_step, self.network.holds_previous, rounded_up
         )
         controls = compiled.array(future.controls)
         gaps = compiled.array(future.gaps / table.time_scale)

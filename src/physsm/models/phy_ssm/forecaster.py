@@ -12,7 +12,8 @@ from physsm._errors import ConfigError
 from physsm._values import Panel
 from physsm.data.window import Sizes
 from physsm.models._base import read_config
-from physsm.models._network.scales import state_scales, table_scales
+from physsm.models._network.scales import table_scales
+from physsm.models._network.state_scales import state_scales
 from physsm.models._network.training import NetworkForecaster
 from physsm.models.phy_ssm.build import build_network
 from physsm.models.phy_ssm.bypass_inputs import (

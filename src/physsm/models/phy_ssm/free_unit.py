@@ -5,7 +5,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 from numpy.random import Generator
 
 from physsm.models._network.scales import TableScales
@@ -113,6 +113,11 @@ class FreeUnit(AbstractUnit):
         u_next = self.table.scale_controls(drive.u_next)
         inputs = jnp.concatenate([theta, u_next, drive.gap[None]])
         return z_ext + self.outputs(inputs)
+
+    @property
+    def holds_previous(self) -> Bool[np.ndarray, " controls"]:
+        """All of them."""
+        return np.ones(len(self.table.controls), bool)
 
     def observe(self, z_ext: Array, u: Array) -> Float[Array, " channels"]:
         """Zeros: a latent without physics gives no channel by itself."""

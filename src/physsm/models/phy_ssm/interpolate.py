@@ -15,7 +15,7 @@ from physsm.models._base import Prediction, linear_interpolation
 from physsm.models._network.compiled import CompiledNetwork
 from physsm.models._network.observations import Observations, series_first
 from physsm.models.phy_ssm import forecast
-from physsm.models.phy_ssm.inference import AbstractInference, EncoderInference
+from physsm.models.phy_ssm.inference import AbstractInference, EncoderInference, over_axes
 from physsm.models.phy_ssm.kalman import smooth
 from physsm.models.phy_ssm.kalman_inference import KalmanInference
 from physsm.models.phy_ssm.network import Network
@@ -52,13 +52,13 @@ def _by_smoother(
     mean, covariance = smooth(steps)
     at, size = (np.arange(len(panel))[:, None], longer.place), network.unit.size
     z = series_first(mean[..., :size], longer.panel)[at]
-    variance = series_first(np.diagonal(covariance, axis1=-2, axis2=-1), longer.panel)[at]
-    z_ext, channels = map(np.asarray, compiled(_decode_states, compiled.array(z)))
+    covariance = series_first(covariance[..., :size, :size], longer.panel)[at]
+    arrays = map(compiled.array, (z, covariance, longer.panel.controls[at]))
+    z_ext, channels, variance = map(np.asarray, compiled(_decode_states, *arrays))
     spread = np.broadcast_to(noise, channels.shape).copy()
-    error = np.asarray(inference.noises.error_variance())
-    for channel, state in enumerate(network.scales.states.measured):
-        if state >= 0:
-            spread[..., channel] = np.sqrt(variance[..., state].clip(0) + error[state])
+    grounded = network.scales.states.grounded_channels
+    total = variance.clip(0) + np.asarray(inference.noises.error_variance())
+    spread[..., grounded] = np.sqrt(total[..., grounded])
     return _as_prediction(network, panel, wanted, (z_ext, channels, spread))
 
 
@@ -95,7 +95,7 @@ def _between_states(
     forwards = np.where(share == 0, z_before, forwards)
     backwards = np.where(share == 1, z_after, backwards)
     mixed = (1 - share) * forwards + share * backwards
-    channels = np.asarray(compiled(_decode, compiled.array(mixed)))
+    channels = np.asarray(compiled(_decode, compiled.array(mixed), compiled.array(u_at)))
     spread = np.broadcast_to(noise, channels.shape)
     return _as_prediction(network, panel, wanted, (mixed, channels, spread))
 
@@ -143,10 +143,10 @@ def _controls_at(
     network: Network, one: Series, times: Float[np.ndarray, " steps"]
 ) -> Float[np.ndarray, "steps controls"]:
     """Controls at times inside a series, as the unit holds them between two times."""
-    if network.config.control_hold in ("auto", "previous"):
-        return one.controls[np.searchsorted(one.times, times, side="right") - 1]
+    held = one.controls[np.searchsorted(one.times, times, side="right") - 1]
     columns = [np.interp(times, one.times, column) for column in one.controls.T]
-    return np.array(columns).reshape(one.controls.shape[1], len(times)).T
+    linear = np.array(columns).reshape(one.controls.shape[1], len(times)).T
+    return np.where(network.holds_previous, held, linear)
 
 
 # Functions of a network, to be compiled.
@@ -160,13 +160,25 @@ def _filter_steps(
     return network.inference.filter_steps(network.unit, rows, encoded, own)
 
 
-def _decode_states(network: Network, z: Float[Array, "series steps n"]) -> tuple[Array, Array]:
-    z_ext = jax.vmap(jax.vmap(network.unit.extend))(z)
-    return z_ext, network.decode(z_ext)
+def _decode_states(
+    network: Network,
+    z: Float[Array, "series steps n"],
+    covariance: Float[Array, "series steps n n"],
+    controls: Float[Array, "series steps controls"],
+) -> tuple[Array, Array, Array]:
+    """Extended states, channels, and variances of the channels that the physics gives."""
+    unit = network.unit
+
+    def variance(z: Array, covariance: Array, u: Array) -> Array:
+        slopes = jax.jacfwd(lambda z: unit.observe(unit.extend(z), u))(z)
+        return (slopes @ covariance * slopes).sum(-1)
+
+    z_ext = over_axes(unit.extend, 2)(z)
+    return z_ext, network.decode(z_ext, controls), over_axes(variance, 2)(z, covariance, controls)
 
 
-def _decode(network: Network, z_ext: Float[Array, "series steps d"]) -> Array:
-    return network.decode(z_ext)
+def _decode(network: Network, z_ext: Float[Array, "series steps d"], controls: Array) -> Array:
+    return network.decode(z_ext, controls)
 
 
 def _advance_states(network: Network, z_ext: Array, theta: Array, drive: Drive) -> Array:

@@ -14,7 +14,8 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from physsm.models._network.observations import Observations
 from physsm.models.phy_ssm.abstract_unit import AbstractUnit
@@ -22,7 +23,7 @@ from physsm.models.phy_ssm.bypass_inputs import PhySSMScales
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.decoder import AbstractDecoder
 from physsm.models.phy_ssm.encoder import AbstractEncoder
-from physsm.models.phy_ssm.inference import AbstractInference
+from physsm.models.phy_ssm.inference import AbstractInference, over_axes
 from physsm.models.phy_ssm.values import Boundary, Drive, Inferred, Rollout
 from physsm.nn.recompute import lean_scan
 
@@ -46,6 +47,11 @@ class Network(eqx.Module):
     def starts_well(self) -> bool:
         """Whether forecasts are good before any training."""
         return self.decoder.starts_well
+
+    @property
+    def holds_previous(self) -> Bool[np.ndarray, " controls"]:
+        """Which controls keep their value until the next time step."""
+        return self.unit.holds_previous
 
     @property
     def identity(self) -> str:
@@ -88,11 +94,23 @@ class Network(eqx.Module):
         self, rows: Observations, inferred: Inferred
     ) -> Float[Array, "before *batch channels"]:
         """Scaled channels of each time step but the first, predicted from the steps before it."""
-        return self.decoder.one_step(rows, self.unit.centred(inferred.predicted))
+        channels = self.decoder.one_step(rows, self.unit.centred(inferred.predicted))
+        return self._with_observations(channels, inferred.predicted, rows.controls[1:])
 
-    def decode(self, z_ext: Float[Array, "*steps d"]) -> Float[Array, "*steps channels"]:
+    def decode(
+        self, z_ext: Float[Array, "*steps d"], controls: Float[Array, "*steps controls"]
+    ) -> Float[Array, "*steps channels"]:
         """Scaled channels of extended states."""
-        return self.decoder.decode(self.unit.centred(z_ext))
+        channels = self.decoder.decode(self.unit.centred(z_ext))
+        return self._with_observations(channels, z_ext, controls)
+
+    def _with_observations(self, channels: Array, z_ext: Array, controls: Array) -> Array:
+        """The channels, of which functions of the state come from the unit."""
+        places = self.scales.states.expression_channels
+        if not len(places):
+            return channels
+        values = over_axes(self.unit.observe, z_ext.ndim - 1)(z_ext, controls)
+        return channels.at[..., places].set(values[..., places])
 
     def draw(self, boundary: Boundary, key: PRNGKeyArray) -> Boundary:
         """The boundary with a draw of its latent state instead of the mean."""
@@ -139,4 +157,5 @@ class Network(eqx.Module):
         gaps: Float[Array, " steps"],
     ) -> Float[Array, "steps channels"]:
         """Scaled channels along a rollout from the boundary."""
-        return self.decoder.rollout(boundary.decoder, self.unit.centred(z_ext), controls, gaps)
+        channels = self.decoder.rollout(boundary.decoder, self.unit.centred(z_ext), controls, gaps)
+        return self._with_observations(channels, z_ext, controls)

@@ -88,6 +88,35 @@ def reconstruction(network: Network, batch: Batch, context: int) -> Float[Array,
     return losses(network, batch, context, None).reconstruction
 
 
+def error_and_likelihood(
+    network: Network, batch: Batch, context: int
+) -> Float[Array, "batch 2"]:
+    """Mean square error over the target, summed over channels, and the negative log likelihood one
+    step ahead in the context, of each window.
+    """
+    inferred, predicted = predict(network, batch, context, None)
+    rows = in_precision(batch, network.dtype)
+    weight = rows.observed[1:] * rows.valid[:-1, :, None]
+    error, before = predicted - rows.values[1:], context - 1
+
+    def of_window(inferred: Inferred, error: Array, weight: Array) -> Array:
+        one = jax.tree.map(lambda leaf: leaf[:, None], (error, weight))
+        target = mean_square(one[0][before:], one[1][before:])
+        likelihood = network.inference.negative_log_likelihood(
+            inferred, one[0][:before], one[1][:before]
+        )
+        return jnp.stack([target, likelihood])
+
+    variance = inferred.channel_variance[:, :, None]
+    each = jax.vmap(
+        lambda variance, error, weight: of_window(
+            inferred._replace(channel_variance=variance), error, weight
+        ),
+        in_axes=(1, 1, 1),
+    )
+    return each(variance, error, weight)
+
+
 def objective(
     network: Network, batch: Batch, context: int, key: PRNGKeyArray, progress: Array
 ) -> Float[Array, ""]:

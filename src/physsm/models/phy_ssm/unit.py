@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 from numpy.random import Generator
 
 from physsm.models._network import unknowns
@@ -78,6 +78,13 @@ class PhysicsUnit(AbstractUnit):
         """The unknowns with one value for each series."""
         return unknowns.of_kind(self.system, "per series")
 
+    @property
+    def holds_previous(self) -> Bool[np.ndarray, " controls"]:
+        """By the physics text or the settings."""
+        names = self.scales.table.controls
+        holds = [control_hold(self.system, name, self.config) for name in names]
+        return np.array([hold in ("auto", "previous") for hold in holds], bool)
+
     def limits(self) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         """The bounds of the states, scaled; infinite where there are none."""
         lower, upper = limits(self.system.state_bounds)
@@ -137,9 +144,28 @@ class PhysicsUnit(AbstractUnit):
         return z_ext
 
     def observe(self, z_ext: Array, u: Array) -> Float[Array, " channels"]:
-        """Scaled channels of a state; 0 for a channel that is no state."""
-        measured = np.array(self.scales.states.measured, int)
-        return jnp.where(measured >= 0, self.centred(z_ext)[measured], 0)
+        """Scaled channels that the physics gives: states, and functions of them with constant
+        unknowns; 0 for the others.
+        """
+        states, table = self.scales.states, self.scales.table
+        measured = np.array(states.measured, int)
+        channels = jnp.where(measured >= 0, self.centred(z_ext)[measured], 0)
+        places = states.expression_channels
+        if not len(places):
+            return channels
+        features = jnp.zeros(len(self.varying), z_ext.dtype)
+        theta = self.theta(features, jnp.zeros(len(self.per_series), z_ext.dtype))
+        z = z_ext[: self.size] * self._like(states.state_scale)
+        values = self.system.observe(theta, z, u[self._controls])
+        shift, scale = self._like(table.channel_shift), self._like(table.channel_scale)
+        observed = values[np.array(states.expression, int)[places]]
+        return channels.at[places].set((observed - shift[places]) / scale[places])
+
+    @property
+    def _controls(self) -> np.ndarray:
+        """Places of the system's controls among those of the table."""
+        names = self.scales.table.controls
+        return np.array([names.index(name) for name in self.system.controls], int)
 
     def _step(self, z_ext: Array, theta: Array, u: Array, gap: Array) -> Array:
         after = self._bilinear(z_ext, z_ext, theta, u, gap)
@@ -150,7 +176,7 @@ class PhysicsUnit(AbstractUnit):
     def _bilinear(self, z_ext: Array, at: Array, theta: Array, u: Array, gap: Array) -> Array:
         """One step with the coefficients of the extended state `at`."""
         table, scale = self.scales.table, self._like(self.scales.states.extended_scale)
-        u = u[np.array([table.controls.index(name) for name in self.system.controls], int)]
+        u = u[self._controls]
         A, B = self.system.assemble(theta, at * scale, u)
         A = A * (table.time_scale * scale[None, :] / scale[:, None])
         force = table.time_scale * (B @ u) / scale
@@ -166,7 +192,8 @@ def hold_weights(
 ) -> Float[np.ndarray, "substeps controls"]:
     """Share of a control's change over a gap that each substep sees, at its middle."""
     middle = (np.arange(config.substeps) + 0.5) / config.substeps
-    of_hold = {"previous": 0 * middle, "auto": 0 * middle, "linear": middle, "mean": 0 * middle + 0.5}
+    nothing, half = np.zeros_like(middle), np.full_like(middle, 0.5)
+    of_hold = {"previous": nothing, "auto": nothing, "linear": middle, "mean": half}
     holds = [control_hold(system, name, config) for name in controls]
     columns = [of_hold[hold] for hold in holds]
     return np.array(columns).reshape(len(controls), config.substeps).T
@@ -174,4 +201,4 @@ def hold_weights(
 
 def control_hold(system: System, name: str, config: Config) -> str:
     """The hold of a control: that of the physics text, else that of the settings."""
-    return config.control_hold
+    return system.holds.get(name, config.control_hold)

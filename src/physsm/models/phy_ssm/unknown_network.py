@@ -172,4 +172,5 @@ def make_unknown_network(
 
 
 def _head(width: int, varying: int, config: Config, rng: Generator) -> MLP:
-    return MLP(width, config.unknown_hidden, 1, varying, rng, activation="softplus", last_gain=config.unknown_gain)
+    hidden, gain = config.unknown_hidden, config.unknown_gain
+    return MLP(width, hidden, 1, varying, rng, activation="softplus", last_gain=gain)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from physsm.models.phy_ssm.grey_box.simulation import Normal
 
@@ -21,20 +21,16 @@ _TINY = 1e-12
 
 
 class Solution(NamedTuple):
-    """Variables of each start, and their cost."""
+    """Variables of each start, and the equations there."""
 
     shared: Float[np.ndarray, "starts k"]
     local: Float[np.ndarray, "starts pieces q"]
-    cost: Float[np.ndarray, " starts"]
-
-    def only(self, chosen: np.ndarray) -> Solution:
-        """The chosen starts."""
-        return Solution(*(field[chosen] for field in self))
+    normal: Normal
 
     @property
-    def best(self) -> int:
-        """The start with the least cost."""
-        return int(np.argmin(np.where(np.isfinite(self.cost), self.cost, np.inf)))
+    def order(self) -> Int[np.ndarray, " starts"]:
+        """Starts from the least cost to the largest."""
+        return np.argsort(np.where(np.isfinite(self.normal.cost), self.normal.cost, np.inf))
 
 
 def minimise(
@@ -66,7 +62,7 @@ def minimise(
         damping = np.clip(damping, _LEAST_DAMPING, _MOST_DAMPING)
         if is_stuck.all():
             break
-    return Solution(shared, local, now.cost)
+    return Solution(shared, local, now)
 
 
 def _as_numpy(normal: Normal) -> Normal:
@@ -82,7 +78,8 @@ def _steps(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Damped Gauss-Newton steps; none from a start whose equations are not finite."""
     is_finite = np.isfinite(normal.cost)
-    for part in normal:
+    blocks = normal[:6]  # without what was simulated
+    for part in blocks:
         is_finite &= np.isfinite(part).reshape(len(is_finite), -1).all(1)
     parts = Normal(*(_chosen(is_finite, part, np.zeros_like(part)) for part in normal))
     local_local = _damped(parts.local_local, damping[:, None])

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from physsm._values import Panel, Series
+from physsm.models._network.compiled import rounded_up
 
 Numbers = Array | np.ndarray
 
@@ -29,16 +30,13 @@ class Pieces(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Pieces, and the series and first row of each in their panel."""
+    """Pieces, and the series and first row of each in their panel. The last ones may only fill
+    their number, and have no measurements.
+    """
 
     pieces: Pieces
     series: Int[np.ndarray, " pieces"]
     first: Int[np.ndarray, " pieces"]
-
-    @property
-    def number(self) -> int:
-        """Number of pieces."""
-        return len(self.series)
 
 
 def cut(scaled: Panel, length: int, most_rows: int = _MOST_ROWS) -> Cut:
@@ -53,7 +51,8 @@ def cut(scaled: Panel, length: int, most_rows: int = _MOST_ROWS) -> Cut:
         first += edges[:-1].tolist()
         stop += (edges[1:] + 1).tolist()
     chosen = _evenly(np.array(stop) - np.array(first), most_rows)
-    return _gather(scaled, *(np.array(column)[chosen] for column in (series, first, stop)))
+    columns = (np.array(column)[chosen] for column in (series, first, stop))
+    return _gather(scaled, *columns, length=rounded_up(min(length, int(scaled.lengths.max()))))
 
 
 def _evenly(rows: np.ndarray, most: int) -> np.ndarray:
@@ -63,14 +62,20 @@ def _evenly(rows: np.ndarray, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, len(rows) - 1, count).round().astype(int))
 
 
-def _gather(scaled: Panel, series: np.ndarray, first: np.ndarray, stop: np.ndarray) -> Cut:
-    length = int((stop - first).max())
+def _gather(
+    scaled: Panel, series: np.ndarray, first: np.ndarray, stop: np.ndarray, length: int
+) -> Cut:
+    """Pieces padded to a length, and their number to a power of two: few programs are compiled."""
+    number = 1 << (len(series) - 1).bit_length()
+    missing = number - len(series)
+    series, first, stop = (np.pad(part, (0, missing), "edge") for part in (series, first, stop))
     rows = first[:, None] + np.arange(length)
     valid = rows < stop[:, None]
     inside = np.minimum(rows, stop[:, None] - 1)
     at = series[:, None], inside
     times, values = scaled.times[at], scaled.values[at]
     gaps = np.diff(times, axis=1, prepend=times[:, :1])
+    valid[number - missing :] = False  # a piece that only fills the number has no measurements
     seen = ~np.isnan(values) & valid[..., None]
     pieces = Pieces(
         gaps=gaps,

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
+from physsm._programs import Program
 from physsm._values import Panel
 from physsm.models.phy_ssm.grey_box.least_squares import Solution, minimise
 from physsm.models.phy_ssm.grey_box.pieces import Cut, cut
-from physsm.models.phy_ssm.grey_box.simulation import Priors, normal_equations, simulate_pieces
+from physsm.models.phy_ssm.grey_box.simulation import Normal, Priors, normal_equations
 from physsm.models.phy_ssm.unit import PhysicsUnit
 
 _STATE_STD = 3.0  # of an initial state around its guess, scaled: a weak prior
@@ -38,23 +39,15 @@ class Guess(NamedTuple):
         return np.concatenate([self.states[at], self.terms[pieces.series]], axis=1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Fit:
-    """Result of shooting: the guess that it ended with, and the root mean square error of the
-    simulation in each channel, scaled.
+    """Result of shooting: the guess that it ended with, its cost, and the root mean square error of
+    the simulation in each channel, scaled.
     """
 
     guess: Guess
     cost: float
     errors: Float[np.ndarray, " channels"]
-
-
-def in_double(unit: PhysicsUnit) -> PhysicsUnit:
-    """The unit in double precision: last digits of the errors decide where a fit ends."""
-    return jax.tree.map(
-        lambda leaf: jnp.asarray(np.asarray(leaf, float)) if eqx.is_inexact_array(leaf) else leaf,
-        unit,
-    )
 
 
 def shoot(
@@ -66,35 +59,31 @@ def shoot(
     iterations: int,
     bend: float = np.inf,
     most_rows: int = 20_000,
-    finalists: int = 1,
+    rounds: int = 1,
 ) -> Fit:
-    """The best fit from several guesses to pieces of `length` rows. Of many guesses, the best few
-    (`finalists`) are followed to the end. Errors beyond `bend` count linearly.
+    """The best fit from several guesses to pieces of `length` rows. Of many guesses, each round
+    keeps the better third. Errors beyond `bend` count linearly.
     """
     pieces = cut(scaled, length, most_rows)
     shared = np.stack([guess.shared for guess in guesses])
     local = np.stack([guess.local(pieces) for guess in guesses])
     with jax.enable_x64(True):
-        precise = in_double(unit)
-        if len(guesses) > finalists:
-            first = _minimise(precise, pieces, shared, local, bend, iterations // 2)
-            best = np.argsort(np.where(np.isfinite(first.cost), first.cost, np.inf))[:finalists]
-            shared, local = first.shared[best], first.local[best]
-        end = _minimise(precise, pieces, shared, local, bend, iterations)
-        best = end.best
-        states, channels = (
-            np.asarray(part)
-            for part in simulate_pieces(precise, end.shared[best], end.local[best], pieces.pieces)
-        )
+        end = _minimise(unit, pieces, shared, local, bend, iterations)
+        for _ in range(rounds - 1):
+            # The number of starts stays the same, so that one program serves: the best are repeated.
+            best = np.resize(end.order[: -(-len(end.order) // 3)], len(end.order))
+            end = _minimise(unit, pieces, end.shared[best], end.local[best], bend, iterations)
+    best, weight = end.order[0], pieces.pieces.weight
     guess = Guess(
         shared=end.shared[best],
-        states=_states_at_rows(guesses[0].states, pieces, states),
+        states=_states_at_rows(guesses[0].states, pieces, end.normal.states[best]),
         terms=_terms_of_series(guesses[0].terms, pieces, end.local[best][:, unit.size :]),
     )
-    weight = pieces.pieces.weight
-    square = (weight * (channels - pieces.pieces.values) ** 2).sum((0, 1))
-    errors = np.sqrt(square / np.maximum(weight.sum((0, 1)), 1))
-    return Fit(guess, float(end.cost[best]), errors)
+    return Fit(
+        guess=guess,
+        cost=float(end.normal.cost[best]),
+        errors=np.sqrt(end.normal.squares[best] / np.maximum(weight.sum((0, 1)), 1)),
+    )
 
 
 def _minimise(
@@ -109,15 +98,35 @@ def _minimise(
     centre = local.copy()
     centre[..., size:] = 0.0
     weights = np.repeat([_STATE_STD**-2, _SERIES_STD**-2], [size, per_series])
-    priors = Priors(centre, weights, shared.copy(), np.full(shared.shape[1], _SHARED_WEIGHT))
-    at = np.asarray(bend, float)
+    priors = Priors(
+        local=centre,
+        local_weight=weights,
+        shared=shared.copy(),
+        shared_weight=np.full(shared.shape[1], _SHARED_WEIGHT),
+    )
+    equations, at = _program(unit), np.asarray(bend, float)
     return minimise(
-        lambda shared, local: normal_equations(unit, shared, local, pieces.pieces, priors, at),
+        lambda shared, local: equations(shared, local, pieces.pieces, priors, at),
         shared,
         local,
         iterations=iterations,
         tolerance=_TOLERANCE,
     )
+
+
+def _program(unit: PhysicsUnit) -> Callable[..., Normal]:
+    """`normal_equations` of the unit, compiled, in double precision: last digits of the errors
+    decide where a fit ends.
+    """
+    arrays, static = eqx.partition(unit, eqx.is_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    leaves = [np.asarray(leaf, float) for leaf in leaves]
+
+    def of_leaves(leaves: list[Array], *arguments: Any) -> Normal:
+        return normal_equations(eqx.combine(structure.unflatten(leaves), static), *arguments)
+
+    program = Program(of_leaves, f"normal equations {unit.text} {unit.scales} {unit.config}")
+    return lambda *arguments: program(leaves, *arguments)
 
 
 def _states_at_rows(
@@ -127,8 +136,10 @@ def _states_at_rows(
 ) -> Float[np.ndarray, "series rows n"]:
     """States at all rows: those of the pieces, and those from before where no piece is."""
     after = before.copy()
-    for series, first, own in zip(pieces.series, pieces.first, states, strict=True):
-        rows = min(len(own), after.shape[1] - first)
+    for series, first, own, gaps in zip(
+        pieces.series, pieces.first, states, pieces.pieces.gaps, strict=True
+    ):
+        rows = 1 + int(np.count_nonzero(gaps))  # without padding
         after[series, first : first + rows] = own[:rows]
     return after
 

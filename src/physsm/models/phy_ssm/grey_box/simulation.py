@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from physsm._programs import serialisable
 from physsm.models.phy_ssm.grey_box.pieces import Numbers, Pieces
 from physsm.models.phy_ssm.unit import PhysicsUnit
 from physsm.models.phy_ssm.values import Drive
@@ -29,7 +30,9 @@ class Priors(NamedTuple):
 
 
 class Normal(NamedTuple):
-    """Cost and normal equations: blocks of J'J and J'r for local and shared variables."""
+    """Cost and normal equations: blocks of J'J and J'r for local and shared variables; and what was
+    simulated: states at all rows, and the sum of squared errors of each channel.
+    """
 
     cost: Float[Numbers, "*starts"]
     local_local: Float[Numbers, "*starts pieces q q"]
@@ -37,6 +40,11 @@ class Normal(NamedTuple):
     shared_shared: Float[Numbers, "*starts k k"]
     local: Float[Numbers, "*starts pieces q"]
     shared: Float[Numbers, "*starts k"]
+    states: Float[Numbers, "*starts pieces rows n"]
+    squares: Float[Numbers, "*starts channels"]
+
+
+serialisable(Normal)
 
 
 def simulate(
@@ -66,12 +74,13 @@ def _normal_of_piece(
     """Cost and blocks of one piece. Errors beyond `bend` count linearly (Huber)."""
     size = len(local)
 
-    def errors(both: Array) -> tuple[Array, Array]:
-        channels = simulate(unit, both[size:], both[:size], piece)[1]
+    def errors(both: Array) -> tuple[Array, tuple[Array, Array]]:
+        states, channels = simulate(unit, both[size:], both[:size], piece)
         weighted = (piece.weight * (channels - piece.values)).reshape(-1)
-        return weighted, weighted
+        return weighted, (weighted, states)
 
-    jacobian, error = jax.jacfwd(errors, has_aux=True)(jnp.concatenate([local, shared]))
+    both_variables = jnp.concatenate([local, shared])
+    jacobian, (error, states) = jax.jacfwd(errors, has_aux=True)(both_variables)
     absolute = jnp.abs(error)
     is_far = absolute > bend
     weight = jnp.where(is_far, bend / jnp.where(is_far, absolute, 1), 1)
@@ -85,10 +94,11 @@ def _normal_of_piece(
         both[size:, size:],
         gradient[:size],
         gradient[size:],
+        states,
+        (error.reshape(piece.weight.shape) ** 2).sum(0),
     )
 
 
-@eqx.filter_jit
 def normal_equations(
     unit: PhysicsUnit,
     shared: Float[Numbers, "starts k"],
@@ -103,7 +113,7 @@ def normal_equations(
         parts = jax.vmap(lambda l, piece: _normal_of_piece(unit, shared, l, piece, bend))(
             local, pieces
         )
-        cost, local_local, local_shared, shared_shared, of_local, of_shared = parts
+        cost, local_local, local_shared, shared_shared, of_local, of_shared, states, squares = parts
         moved, moved_shared = local - centre, shared - shared_centre
         local_weight, shared_weight = (
             jnp.asarray(priors.local_weight),
@@ -117,19 +127,8 @@ def normal_equations(
             shared_shared=shared_shared.sum(0) + jnp.diag(shared_weight),
             local=of_local + local_weight[None] * moved,
             shared=of_shared.sum(0) + shared_weight * moved_shared,
+            states=states,
+            squares=squares.sum(0),
         )
 
     return jax.vmap(one)(shared, local, priors.local, priors.shared)
-
-
-@eqx.filter_jit
-def simulate_pieces(
-    unit: PhysicsUnit,
-    shared: Float[Numbers, " k"],
-    local: Float[Numbers, "pieces q"],
-    pieces: Pieces,
-) -> tuple[Float[Array, "pieces rows n"], Float[Array, "pieces rows channels"]]:
-    """`simulate` for all pieces."""
-    return jax.vmap(lambda l, piece: simulate(unit, jnp.asarray(shared), l, piece))(
-        jnp.asarray(local), pieces
-    )
