@@ -25,7 +25,7 @@ from physsm.models.phy_ssm.objective import error_and_likelihood
 from physsm.nn.layers import parameter
 
 _WINDOWS = 16  # of each part
-_LIKELIHOOD = 0.1  # weight beside the logarithm of the error
+_LIKELIHOOD = 1.0  # weight beside the logarithm of the error
 _LEAST_STD = 0.05  # of a state at the start, scaled
 _RIDGE = 1e-6
 _FACTORS = (10.0, 3.0)  # by which noises change in each pass
