@@ -105,7 +105,11 @@ def test_shown_messages_are_real():
     assert str(caught.value) in readme.replace("my.phys, ", "")
     with pytest.raises(PhysicsError) as caught:
         System.parse("x' = v\n\nv' = -9.81*2x")
-    assert str(caught.value) in (ROOT / "docs/physics.md").read_text().replace("my.phys, ", "")
+    physics = (ROOT / "docs/physics.md").read_text().replace("my.phys, ", "")
+    assert str(caught.value) in physics
+    with pytest.raises(PhysicsError) as caught:
+        System.parse("v' = -?coulomb*sign(v)")
+    assert str(caught.value) in physics
 
 
 def test_column_table_is_true():

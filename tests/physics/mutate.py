@@ -8,18 +8,18 @@ from physsm.physics.read import system_names, system_text
 
 # One text that uses every feature of the language.
 EVERYTHING = """# all of the language
-control u, w
-constant g = 9.81, half = 1/2
-x' = y + [u*w]*? + ?(x, y*z, sin(x))
+control u, w hold linear
+constant g = 9.81, half = min(1/2, 3)
+x' = y + [u*w]*? + ?(x, y*z, sin(x)) + min(x, 4, y)*abs(z)*x - [sign(y)*tanh(u)]*?drag
 y' = -g*sin(x) - half*y**3 + ?drag*[y]*y + ?gain*u - 2e-1*exp(-x/2)*z
 z' = (?drag*sqrt(x + 2)
       - log(z)/3 + 1/(1 + x**2) + tan(y)*w + z**0.5 + cos(2*x) + pi)
 ?drag >= 0
 0 <= ?gain <= 2*g
-unknown ?drag constant
-unknown ?gain per series
+unknown ?drag, ?scale, ?bias constant ~ 3.5
+unknown ?gain per series ~ g/10
 state x >= -1, 0 <= z <= 10
-observe x, z
+observe x, z, level = ?scale*max(x, y) + ?bias - u, w2 = clip(y, -1, 1)*?drag
 unit x = m, u = V
 """
 
@@ -58,6 +58,8 @@ TOKENS = [
         "??",
     ),
     *("sin(", "cos(x)", "tan", "exp(exp(exp(x)))", "log(0)", "sqrt(-1)", "x**-1", "x**0.5", "1/0"),
+    *("min(", "max(x, 0)", "abs(", "sign(y)", "tanh(u)", "clip(x, 0, 1)", "[abs(x)]"),
+    *("~", "~ 2", "hold linear", " hold ", "observe y2 = ", "= ?scale*x", "constant ~ 1"),
     *("x' = ", "control ", "constant ", "observe ", "state ", "unknown ", "unit ", "per series"),
     *("lambda", "import", "__import__('os')", "x.y", "x[0]", "(x for x in y)", "...", "*x", "**x"),
     *(

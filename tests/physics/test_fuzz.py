@@ -84,8 +84,22 @@ HOSTILE = {
     "generator": "x' = (x for x in x)",
     "f-string": "x' = f'{x}'",
     "walrus": "x' = (x := 1)",
+    "many arguments": "x' = max(" + "x, " * 900 + "x)*x",
+    "nested minima": "x' = " + "min(x, " * 18 + "x" + ")" * 18 + "*x",
+    "an observation of everything": "x' = x\nobserve y = " + "abs(x)*" * 900 + "x",
+    "many observations": "x' = x\nobserve " + ", ".join(f"y{k} = {k}*x" for k in range(900)),
+    "a guess beyond all numbers": "x' = ?k*x\nunknown ?k constant ~ 9**9**9",
     "open lines": "x' = (\n" * 20_000,
 }  # fmt: skip
+
+
+ALLOWED = (
+    "many digits",
+    "nested powers of sums",
+    "many arguments",
+    "nested minima",
+    "many observations",
+)
 
 
 @pytest.mark.timeout(60)
@@ -93,14 +107,18 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_texts_are_refused_after_little_work(name):
     result, calls = outcome_and_calls(HOSTILE[name])
-    assert result != "a system" or name in ("many digits", "nested powers of sums")
+    assert result != "a system" or name in ALLOWED
     assert len(result) < 2000
     assert calls < MOST_CALLS
 
 
 # Algebra put together at random: not broken texts, but whole ones that nobody would think of.
 ATOMS = st.sampled_from(
-    ["x", "y", "z", "u", "k", "2", "0.5", "1e-9", "1e12", "sin(x)", "cos(y)", "exp(-x)", "sqrt(z)"]
+    [
+        *("x", "y", "z", "u", "k", "2", "0.5", "1e-9", "1e12"),
+        *("sin(x)", "cos(y)", "exp(-x)", "sqrt(z)"),
+        *("min(x, 2)*x", "max(y, z, 0)*y", "[abs(x)]", "sign(y)*z", "[tanh(u)]", "clip(z, 0, 1)"),
+    ]
 )
 SUMS = st.recursive(
     ATOMS,
@@ -113,6 +131,8 @@ SUMS = st.recursive(
         st.builds("{}/(1 + {})".format, inner, inner),
         st.builds("({})**{}".format, inner, st.sampled_from(["2", "3", "-1", "0.5"])),
         st.builds("log({})".format, inner),
+        st.builds("[abs({})]".format, inner),
+        st.builds("[min({}, {})]".format, inner, inner),
     ),
     max_leaves=6,
 )

@@ -151,7 +151,7 @@ def test_read_names_the_file(tmp_path):
 
 
 def test_load_lists_the_known_names():
-    with pytest.raises(PhysicsError, match=r"cascaded_tanks, duffing(.|\n)*did you mean pendulum"):
+    with pytest.raises(PhysicsError, match=r"cascaded_tanks, cascaded(.|\n)*did you mean pendulum"):
         System.load("pendulm")
 
 
