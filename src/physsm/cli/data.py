@@ -42,6 +42,11 @@ def list_data(data_dir: DataDir = None, json: Json = False, debug: Debug = False
     show(dataset_table(rows))
     if any(row["files_here"] < row["files"] for row in rows):
         show_plain("`physsm data get NAME` downloads the missing files.")
+    if by_hand := [row["name"] for row in rows if row["files_without_address"]]:
+        show_plain(
+            f"Files of {', '.join(by_hand)} have no public address: `physsm data get NAME` says "
+            "where to obtain them."
+        )
 
 
 @data.command("get")
@@ -85,8 +90,8 @@ def get(
     if unavailable:
         raise DataError(
             f"{name} is not complete: {', '.join(unavailable)} cannot be downloaded",
-            hint="put the file into the folder yourself, or set PHYSSM_MIRROR to a server that "
-            "has it",
+            hint="put the file into the folder yourself, name the folder that has it with "
+            "--data-dir or PHYSSM_DATA, or set PHYSSM_MIRROR to a server that has it",
         )
 
 
