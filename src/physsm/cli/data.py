@@ -160,7 +160,7 @@ def describe(
         with Console(stderr=True).status(f"making the {protocol} split of {name}"):
             split = named.split(data_dir)
             content, page = describe_split(named.dataset, protocol, split)
-        panel, units = split.train.panel, _units(named.dataset)
+        panel, units = split.train.panel, named.dataset.all_units()
         title = f"{name}, {protocol} protocol: training part"
     else:
         panel, units = _read(what, columns), {}
@@ -213,12 +213,6 @@ def _read(what: str, columns: dict[str, str | None]) -> Panel:
         hint = did_you_mean(what.partition(":")[0], known) or f"data sets are {', '.join(known)}"
         raise ConfigError(f"there is no data set and no file called {what!r}: {hint}")
     return read_columns(path, columns)
-
-
-def _units(dataset: Dataset) -> dict[str, str]:
-    from physsm.physics.read import load_structure
-
-    return {**load_structure(dataset.system).physics.units, **dataset.units}
 
 
 def _check_plot(plot: Path, what: str) -> None:

@@ -23,7 +23,8 @@ from physsm._registry import find
 from physsm._values import Forecast, Layout, Panel, Query, Unknowns
 from physsm.data.parts import Parts, WindowSettings, make_parts
 from physsm.data.query import make_query
-from physsm.data.table import to_panel
+from physsm.data.raw import RawTable
+from physsm.data.table import make_panel, to_panel, to_raw
 from physsm.data.times import as_numbers
 from physsm.data.window import Part
 from physsm.models._files import Interface, Stored, read_model, save_model
@@ -204,15 +205,19 @@ class AbstractFitted(abc.ABC):
 
     @final
     def check(self, history: Any) -> Panel:
-        """The history as a panel with the channels and controls of the model, in their order."""
+        """The history as a panel with the channels and controls of the model, in their order.
+
+        A table without the series column of the fit is one series.
+        """
         fitted = self.interface
         if isinstance(history, Panel):
             panel = with_columns(history, fitted.channels, fitted.controls)
         else:
-            panel = to_panel(
-                history,
+            table = to_raw(history)
+            panel = make_panel(
+                table,
                 time=fitted.layout.time,
-                series=fitted.layout.series,
+                series=_series_column(table, fitted),
                 channels=list(fitted.channels),
                 controls=list(fitted.controls),
                 time_unit=fitted.layout.time_unit,
@@ -285,6 +290,18 @@ def load(folder: Any) -> AbstractFitted:
         return find("models", name, "MODEL").Fitted.restore(stored)
 
     return read_model(folder, restore)
+
+
+def _series_column(table: RawTable, fitted: Interface) -> str | None:
+    """The series column of the fit; None for a table without it, unless a column of no other role
+    has a similar name: then the name is probably misspelt, and reading the table says so.
+    """
+    layout, columns = fitted.layout, table.frame.columns
+    if layout.series is None or layout.series in columns:
+        return layout.series
+    used = {layout.time, *fitted.channels, *fitted.controls}
+    others = [name for name in columns if name not in used]
+    return layout.series if did_you_mean(layout.series, others) else None
 
 
 def _check_clock(here: Layout, there: Layout) -> None:
