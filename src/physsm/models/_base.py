@@ -21,9 +21,9 @@ from physsm._arguments import number
 from physsm._errors import ConfigError, DataError, did_you_mean
 from physsm._registry import find
 from physsm._values import Forecast, Layout, Panel, Query, Unknowns
+from physsm.data.columns import known_series_column
 from physsm.data.parts import Parts, WindowSettings, make_parts
 from physsm.data.query import make_query
-from physsm.data.raw import RawTable
 from physsm.data.table import make_panel, to_panel, to_raw
 from physsm.data.times import as_numbers
 from physsm.data.window import Part
@@ -217,7 +217,7 @@ class AbstractFitted(abc.ABC):
             panel = make_panel(
                 table,
                 time=fitted.layout.time,
-                series=_series_column(table, fitted),
+                series=known_series_column(table, fitted.layout, fitted.channels, fitted.controls),
                 channels=list(fitted.channels),
                 controls=list(fitted.controls),
                 time_unit=fitted.layout.time_unit,
@@ -290,18 +290,6 @@ def load(folder: Any) -> AbstractFitted:
         return find("models", name, "MODEL").Fitted.restore(stored)
 
     return read_model(folder, restore)
-
-
-def _series_column(table: RawTable, fitted: Interface) -> str | None:
-    """The series column of the fit; None for a table without it, unless a column of no other role
-    has a similar name: then the name is probably misspelt, and reading the table says so.
-    """
-    layout, columns = fitted.layout, table.frame.columns
-    if layout.series is None or layout.series in columns:
-        return layout.series
-    used = {layout.time, *fitted.channels, *fitted.controls}
-    others = [name for name in columns if name not in used]
-    return layout.series if did_you_mean(layout.series, others) else None
 
 
 def _check_clock(here: Layout, there: Layout) -> None:
