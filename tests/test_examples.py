@@ -10,9 +10,12 @@ import pytest
 FOLDER = Path(__file__).parent.parent / "examples"
 SHARED = {"small_network", "window_error"}  # no scripts
 FILES_OF = {
+    "ball_beam": "daisy",
+    "ced": "ced",
     "covid": "covid_jhu",
     "drone": "drone_crazyflie",
     "emps": "emps",
+    "exchanger": "daisy",
     "lynx_hare": "lynx_hare",
     "nuscenes": "nuscenes_pred_2hz",
 }

@@ -47,6 +47,20 @@ def test_scores_of_repeat_last_by_hand():
     np.testing.assert_allclose(found["interp_mae"], np.mean(one_step), rtol=0.05)
 
 
+def test_errors_of_channels_are_in_their_own_units():
+    panel = make_panel(names=("x", "y"))
+    model = fit_baselines(panel, make_panel(1, names=("x", "y")), 0)["repeat_last"]
+    windows = windows_of_panel(panel, SIZES, np.array([2.0, 5.0]))
+    found = score(model, windows, {"x": "cm", "?rate": "1/s"})["channel_errors"]
+    forecast = model.forecast(windows.history, times=windows.query, coverage=None)
+    error = forecast.mean - windows.target.values
+    assert list(found) == ["x", "y"]
+    assert [errors["unit"] for errors in found.values()] == ["cm", None]
+    for channel, errors in enumerate(found.values()):
+        np.testing.assert_allclose(errors["mae"], np.nanmean(np.abs(error[..., channel])))
+        np.testing.assert_allclose(errors["rmse"], np.sqrt(np.nanmean(error[..., channel] ** 2)))
+
+
 def test_a_path_is_also_scored_on_the_window_that_it_has_seen(monkeypatch):
     panel = pendulums(4, 15, 0)
     model, unit = fitted(panel), np.array([2.0, 3.0])

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from physsm.cli.tables import score_table
+from physsm.cli.tables import channel_table, score_table
 
 POINTS = {"interp_mae": 0.1, "interp_mse": 0.01, "extrap_mae": 0.5, "extrap_mse": 0.3}
 
@@ -51,3 +51,39 @@ def test_the_best_value_of_each_score_is_bold():
         ["[bold]0.5000[/bold]", "0.6000"],
         ["99%", "[bold]88%[/bold]"],  # nearest to 90 %, not the largest
     ]
+
+
+def with_errors(model, extrap_mae, channels, error):
+    errors = {name: {"mae": error, "rmse": 2 * error, "unit": unit} for name, unit in channels}
+    return {"model": model, **POINTS, "extrap_mae": extrap_mae, "channel_errors": errors}
+
+
+def lines(table) -> list[list[str]]:
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(table)
+    return [cells(line.split("  ")) for line in console.export_text().splitlines()]
+
+
+def test_errors_of_channels_stand_beside_the_best_other_model():
+    channels = [("x", "cm"), ("[y]", None)]
+    rows = [
+        with_errors("ours", 0.5, channels, 1.0),
+        with_errors("worse", 0.9, channels, 7.0),
+        with_errors("best", 0.3, channels, 0.25),
+    ]
+    heading, first, second = lines(channel_table(rows))
+    assert heading[1:] == ["ours MAE", "ours RMSE", "best MAE", "best RMSE"]
+    assert first == ["x (cm)", "1", "2", "0.25", "0.5"]
+    assert second == ["[y]", "1", "2", "0.25", "0.5"]
+    assert lines(channel_table(rows[:1]))[1] == ["x (cm)", "1", "2"]
+
+
+def test_at_most_eight_channels_are_shown():
+    rows = [with_errors("ours", 0.5, [(f"c{i}", None) for i in range(9)], 1.0)]
+    heading, *others = lines(channel_table(rows))
+    assert "first 8 channels" in heading[0]
+    assert len(others) == 8
+
+
+def test_scores_of_older_runs_have_no_errors_of_channels():
+    assert channel_table([{"model": "a", **POINTS}]) is None

@@ -44,6 +44,9 @@ def unpacked_size(path: Path) -> int:
         ("nuscenes", "mini", {}, "nuscenes_scenarionet/*.tar.xz"),
         ("emps", "strict", {}, "emps/*.mat"),
         ("lynx_hare", "strict", {}, "lynx_hare/*"),
+        ("ced", "strict", {}, "ced/DATAUNIF.csv"),
+        ("exchanger", "strict", {}, "daisy/exchanger.csv"),
+        ("ball_beam", "strict", {}, "daisy/ball-and-beam.csv"),
     ],
 )
 @pytest.mark.usefixtures("without_type_checks")  # they take memory, too

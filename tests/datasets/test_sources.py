@@ -111,7 +111,7 @@ def test_cards_are_true_of_the_files(source):
 def test_an_unknown_source_is_named():
     with pytest.raises(ConfigError, match="did you mean lynx_hare"):
         read_source("lynx_hair")
-    with pytest.raises(ConfigError, match="there are covid_jhu"):
+    with pytest.raises(ConfigError, match="there are ced, covid_jhu"):
         read_source("xyz")
 
 

@@ -137,3 +137,18 @@ def test_an_evaluation_older_than_a_metric_is_read():
         del row["coverage"]
     assert check_contents(contents) is contents
     assert "coverage" not in render_page(contents).split("<table>")[-1]
+
+
+@pytest.mark.parametrize(
+    ("errors", "message"),
+    [
+        ([], "channel_errors should be an object"),
+        ({"theta": {"mae": 1.0, "rmse": 1.0}}, "channel_errors.theta.unit is missing"),
+        ({"theta": {"mae": "1", "rmse": 1.0, "unit": None}}, "theta.mae should be a number"),
+    ],
+)
+def test_damaged_errors_of_channels_are_named(errors, message):
+    contents = sample_contents()
+    contents["scores"][1]["channel_errors"] = errors
+    with pytest.raises(RunError, match=message):
+        check_contents(contents)

@@ -335,3 +335,17 @@ def test_long_series_do_not_make_a_huge_page():
     page = render_page(contents)
     assert len(page) < 1_500_000
     assert "Long series are evenly thinned for the figure." in page
+
+
+def test_errors_of_channels_have_their_units():
+    contents = sample_contents()
+    assert "in the units of the table" not in render_page(contents)  # of an older run
+    for row in contents["scores"]:
+        row["channel_errors"] = {
+            "theta": {"mae": row["extrap_mae"] / 2, "rmse": None, "unit": "rad"},
+            "<omega>": {"mae": 1.5, "rmse": 2.5, "unit": None},
+        }
+    rows = ParsedPage(render_page(check_contents(contents))).cells
+    heading = rows.index(["Channel", "Unit", "phy_ssm MAE", "phy_ssm RMSE", "arx MAE", "arx RMSE"])
+    assert rows[heading + 1] == ["theta", "rad", "0.04935", "–", "0.1107", "–"]
+    assert rows[heading + 2] == ["<omega>", "–", "1.500", "2.500", "1.500", "2.500"]

@@ -2,13 +2,14 @@
 
 Scores of the context (`interp_*`, `window_*`) and of the target (`extrap_*`) are in the scale of
 the windows, usually each channel's standard deviation in the training part, so that channels can
-be averaged. Scores of positions (`in_*`, `out_*`) are in m and s. The metrics declare which scores
-there are: see `physsm.metrics._metric`.
+be averaged; `channel_errors` are in the units of the channels. Scores of positions (`in_*`,
+`out_*`) are in m and s. The metrics declare which scores there are: see `physsm.metrics._metric`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,17 @@ import numpy as np
 from physsm._registry import find
 from physsm._values import Panel
 from physsm.benchmark.evaluation_windows import EvaluationWindows, windows_of_panel
-from physsm.benchmark.window_parts import context_parts, target_parts
+from physsm.benchmark.window_parts import WindowPart, context_parts, target_parts
 from physsm.data.window import Part, Sizes
 from physsm.metrics._metric import every_score
 from physsm.metrics._slices import by_channel, by_horizon
 from physsm.metrics.mae import mae
+from physsm.metrics.rmse import rmse
 from physsm.models._base import AbstractFitted
 
 BASELINES = ("repeat_last", "mean", "line", "damped", "arx")
+
+NO_UNITS: Mapping[str, str] = MappingProxyType({})
 
 Score = dict[str, Any]  # the scores of one model by key, and its name
 
@@ -50,7 +54,8 @@ def evaluate(
     """Scores of the model, then of each baseline."""
     scale = np.array(model.interface.channel_scale)
     windows = windows_of_panel(model.check(panel), sizes, scale)
-    return score_all(beside(model, baselines), windows)
+    units = {} if model.system is None else model.system.units
+    return score_all(beside(model, baselines), windows, units)
 
 
 def beside(
@@ -60,10 +65,14 @@ def beside(
     return {model.name: model, **{k: row for k, row in baselines.items() if k != model.name}}
 
 
-def score(model: AbstractFitted, windows: EvaluationWindows) -> Score:
+def score(
+    model: AbstractFitted, windows: EvaluationWindows, units: Mapping[str, str] = NO_UNITS
+) -> Score:
     """Scores of one model by key, for all metrics that the windows and the model allow.
 
-    `horizon` and `channels` hold the extrapolation MAE by tenths of the horizon and by channel.
+    `horizon` and `channels` hold the extrapolation MAE by tenths of the horizon and by channel,
+    `channel_errors` the extrapolation MAE and RMSE of each channel without a scale. `units` are the
+    units of channels, where they are known.
     """
     contexts, interp_windows = context_parts(model, windows)
     parts = {**contexts, **target_parts(model, windows)}
@@ -78,9 +87,28 @@ def score(model: AbstractFitted, windows: EvaluationWindows) -> Score:
     if len(windows.target.channels) <= _MAX_CHANNELS:
         errors = by_channel(mae, target.measured, target.predicted)
         values["channels"] = dict(zip(windows.target.channels, errors, strict=True))
+        values["channel_errors"] = _channel_errors(target, windows, units)
     return values
 
 
-def score_all(models: Mapping[str, AbstractFitted], windows: EvaluationWindows) -> list[Score]:
+def score_all(
+    models: Mapping[str, AbstractFitted],
+    windows: EvaluationWindows,
+    units: Mapping[str, str] = NO_UNITS,
+) -> list[Score]:
     """Scores of each model, under the names they are given."""
-    return [{**score(model, windows), "model": name} for name, model in models.items()]
+    return [{**score(model, windows, units), "model": name} for name, model in models.items()]
+
+
+def _channel_errors(
+    target: WindowPart, windows: EvaluationWindows, units: Mapping[str, str]
+) -> dict[str, dict[str, float | str | None]]:
+    """MAE and RMSE of each channel in its own unit, which is None where it is not known."""
+    errors = (
+        by_channel(metric, target.measured * windows.scale, target.predicted * windows.scale)
+        for metric in (mae, rmse)
+    )
+    return {
+        name: {"mae": absolute, "rmse": squared, "unit": units.get(name)}
+        for name, absolute, squared in zip(windows.target.channels, *errors, strict=True)
+    }

@@ -68,7 +68,7 @@ def score_on_data_set(run: Path, named: NamedData, data_dir: Path | None) -> Dat
         )
     windows = windows_of_test_part(split)
     return DataSetScores(
-        scores=score_all(beside(model, load_baselines(run)), windows),
+        scores=score_all(beside(model, load_baselines(run)), windows, named.dataset.all_units()),
         split=split,
         windows=len(windows.history),
     )

@@ -95,7 +95,12 @@ def _fit_and_score(job: Job, split: Split, folder: Path, report: Report) -> Reco
     try:
         prepared = prepare(job.row.model, system, job.settings, split.train)
         return fit_and_score(
-            prepared.forecaster, data, seed=job.seed, training=training, with_baselines=False
+            prepared.forecaster,
+            data,
+            seed=job.seed,
+            training=training,
+            with_baselines=False,
+            units=dataset.all_units(),
         )
     except DataError as error:
         raise ConfigError(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from physsm._registry import find
 from physsm._values import Panel
-from physsm.benchmark.evaluate import Score, beside, fit_baselines, score_all
+from physsm.benchmark.evaluate import NO_UNITS, Score, beside, fit_baselines, score_all
 from physsm.benchmark.evaluation_windows import EvaluationWindows, windows_of_panel
 from physsm.data.scale import channel_moments
 from physsm.data.window import Part, Sizes
@@ -127,9 +127,11 @@ def fit_and_score(
     seed: int,
     training: TrainingOptions,
     with_baselines: bool,
+    units: Mapping[str, str] = NO_UNITS,
 ) -> Record:
     """Fit a forecaster to the training and validation parts, and score it on the evaluation
-    windows; `with_baselines` also fits and scores the baselines, for the same horizon.
+    windows; `with_baselines` also fits and scores the baselines, for the same horizon. `units` are
+    those of the channels, where they are known.
     """
     options: dict[str, Any] = {"seed": seed}
     if forecaster.trains:
@@ -146,7 +148,7 @@ def fit_and_score(
         baselines = fit_baselines(data.train, data.validation, seed, data.sizes.horizon)
     compared = time.perf_counter()
     evaluation = data.cut_evaluation()
-    scores = score_all(beside(model, baselines), evaluation)
+    scores = score_all(beside(model, baselines), evaluation, units)
     return Record(
         model=model,
         baselines=baselines,

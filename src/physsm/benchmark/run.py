@@ -12,7 +12,7 @@ from physsm._errors import ConfigError, DataError
 from physsm._registry import find
 from physsm._values import Panel
 from physsm.benchmark import run_folder
-from physsm.benchmark.evaluate import Score
+from physsm.benchmark.evaluate import NO_UNITS, Score
 from physsm.benchmark.evaluation_windows import windows_of_validation_part
 from physsm.benchmark.pipeline import (
     Report,
@@ -101,7 +101,12 @@ def fit_run(
     training = TrainingOptions(folder=folder / "checkpoints", resume=resume, report=report)
     try:
         record = fit_and_score(
-            prepared.forecaster, data, seed=request.seed, training=training, with_baselines=True
+            prepared.forecaster,
+            data,
+            seed=request.seed,
+            training=training,
+            with_baselines=True,
+            units=NO_UNITS if request.system is None else request.system.units,
         )
     except (DataError, ConfigError):
         if not resume:

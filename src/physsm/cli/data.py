@@ -42,6 +42,11 @@ def list_data(data_dir: DataDir = None, json: Json = False, debug: Debug = False
     show(dataset_table(rows))
     if any(row["files_here"] < row["files"] for row in rows):
         show_plain("`physsm data get NAME` downloads the missing files.")
+    if by_hand := [row["name"] for row in rows if row["files_without_address"]]:
+        show_plain(
+            f"Files of {', '.join(by_hand)} have no public address: `physsm data get NAME` says "
+            "where to obtain them."
+        )
 
 
 @data.command("get")
@@ -85,8 +90,8 @@ def get(
     if unavailable:
         raise DataError(
             f"{name} is not complete: {', '.join(unavailable)} cannot be downloaded",
-            hint="put the file into the folder yourself, or set PHYSSM_MIRROR to a server that "
-            "has it",
+            hint="put the file into the folder yourself, name the folder that has it with "
+            "--data-dir or PHYSSM_DATA, or set PHYSSM_MIRROR to a server that has it",
         )
 
 
@@ -155,7 +160,7 @@ def describe(
         with Console(stderr=True).status(f"making the {protocol} split of {name}"):
             split = named.split(data_dir)
             content, page = describe_split(named.dataset, protocol, split)
-        panel, units = split.train.panel, _units(named.dataset)
+        panel, units = split.train.panel, named.dataset.all_units()
         title = f"{name}, {protocol} protocol: training part"
     else:
         panel, units = _read(what, columns), {}
@@ -208,12 +213,6 @@ def _read(what: str, columns: dict[str, str | None]) -> Panel:
         hint = did_you_mean(what.partition(":")[0], known) or f"data sets are {', '.join(known)}"
         raise ConfigError(f"there is no data set and no file called {what!r}: {hint}")
     return read_columns(path, columns)
-
-
-def _units(dataset: Dataset) -> dict[str, str]:
-    from physsm.physics.read import load_structure
-
-    return {**load_structure(dataset.system).physics.units, **dataset.units}
 
 
 def _check_plot(plot: Path, what: str) -> None:

@@ -48,6 +48,7 @@ def dataset_row(dataset: Dataset, data_dir: Path | None) -> dict[str, Any]:
         "bytes": sum(file.bytes for file in files),
         "files": len(files),
         "files_here": len(here),
+        "files_without_address": sum(file.url is None for file in files),
         "folders": list(dict.fromkeys(here)),
     }
 
@@ -131,6 +132,7 @@ def describe_split(
         "summary": dataset.summary,
         "context": split.sizes.context,
         "horizon": split.sizes.horizon,
+        "test_horizon": split.test_horizon,
         "unit_of_errors": split.unit_words,
         "notes": list(split.notes),
         "parts": {
@@ -151,11 +153,12 @@ def describe_split(
         numbers = (found[name].series, found[name].rows, part.windows.number)
         touching = "" if share is None else f"{share:.0%}"
         table.add_row(name, *(f"{number:,}" for number in numbers), touching)
+    longer = split.test_horizon if split.test_horizon > split.sizes.horizon else None
     page = Group(
         Text(f"{dataset.name}, {protocol} protocol: {dataset.summary}"),
         Text(
             f"windows: a context of {split.sizes.context} time steps, "
-            f"a horizon of {split.sizes.horizon}"
+            f"a horizon of {split.sizes.horizon}" + (f"; {longer} in the test" if longer else "")
         ),
         *(Text(note) for note in split.notes),
         Text(),

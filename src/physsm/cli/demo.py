@@ -27,7 +27,7 @@ def demo(
     from physsm._compile_cache import use_compile_cache
     from physsm.benchmark.demo import SIZES, run_demo
     from physsm.cli.progress import training_bar
-    from physsm.cli.tables import score_table, unknown_table
+    from physsm.cli.tables import show_scores, unknown_table
     from physsm.metrics._metric import shown_scores
     from physsm.report.page import write_page
     from physsm.report.physics import interval_note
@@ -59,7 +59,7 @@ def demo(
         "Errors in standard deviations: one time step ahead (interp), and over a horizon of "
         f"{SIZES.horizon} time steps (extrap)"
     )
-    show(score_table(result.scores))
+    show_scores(result.scores)
     show_plain("")
     show(unknown_table(result.unknowns))
     show_plain(interval_note(result.unknowns))  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from physsm.cli.options import DataDir, Debug, Json
-from physsm.cli.output import show, show_json, show_plain
+from physsm.cli.output import show_json, show_plain
 
 
 def evaluate(
@@ -34,7 +34,7 @@ def evaluate(
     from physsm.benchmark.evaluate_run import score_on_data_set, score_on_table
     from physsm.benchmark.named_data import named_data
     from physsm.cli import evaluation_summary
-    from physsm.cli.tables import score_table
+    from physsm.cli.tables import show_scores
 
     use_compile_cache()
     if (named := named_data(table)) is None:
@@ -50,6 +50,6 @@ def evaluate(
     if json:
         show_json(content)
         return
-    show(score_table(content["rows"]))
+    show_scores(content["rows"])
     for sentence in sentences:
         show_plain(sentence)

@@ -41,7 +41,7 @@ def data_set_content(named: NamedData, found: DataSetScores) -> dict[str, Any]:
         "dataset": named.dataset.name,
         "protocol": named.protocol,
         "context": found.split.sizes.context,
-        "horizon": found.split.sizes.horizon,
+        "horizon": found.split.test_horizon,
         "test_windows": found.windows,
         "unit_of_errors": found.split.unit_words,
         "notes": list(found.split.notes),
@@ -50,16 +50,16 @@ def data_set_content(named: NamedData, found: DataSetScores) -> dict[str, Any]:
 
 def data_set_sentences(named: NamedData, found: DataSetScores) -> list[str]:
     """Unit and windows of scores on a test part, and the notes of its protocol."""
-    sizes, reach = found.split.sizes, found.split.in_domain
+    split = found.split
+    horizon, reach = split.test_horizon, split.in_domain
     sentences = [
         f"{found.windows} test windows of {named.dataset.name}, {named.protocol} protocol: one "
-        f"time step ahead (interp), and over a horizon of {sizes.horizon} time steps after a "
-        f"context of {sizes.context} (extrap). Errors are in units of {found.split.unit_words}."
+        f"time step ahead (interp), and over a horizon of {horizon} time steps after a "
+        f"context of {split.sizes.context} (extrap). Errors are in units of {split.unit_words}."
     ]
-    if found.split.tracks:
-        late = "" if reach in (None, sizes.horizon) else ", those called late after these"
+    if split.tracks:
+        late = "" if reach in (None, horizon) else ", those called late after these"
         sentences.append(
-            f"ADE and FDE, in m, are of positions in the first {reach or sizes.horizon} time "
-            f"steps{late}."
+            f"ADE and FDE, in m, are of positions in the first {reach or horizon} time steps{late}."
         )
-    return [*sentences, *found.split.notes]
+    return [*sentences, *split.notes]

@@ -8,7 +8,7 @@ from typing import Any
 from physsm.benchmark.run import Run
 from physsm.cli.fit_source import Source
 from physsm.cli.output import show, show_plain
-from physsm.cli.tables import score_table, unknown_table
+from physsm.cli.tables import show_scores, unknown_table
 from physsm.report.physics import interval_note
 
 _SHOWN_NAMES = 8
@@ -29,7 +29,7 @@ def show_run(run: Run, source: Source, model: str, *, seconds: float) -> None:
     """Print scores, unknowns and remarks, then how to read them."""
     if not run.is_new:
         show_plain(f"The run in {run.folder} is already finished; nothing was trained.")
-    show(score_table(run.scores))
+    show_scores(run.scores)
     if unknowns := _unknowns(run):
         show(unknown_table(unknowns))
         show_plain(interval_note(unknowns))

@@ -6,9 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
+from physsm.cli.output import show
 from physsm.metrics._metric import Score, ranking_score, shown_scores
+from physsm.report.channel_errors import compare_channels
 
 
 def score_table(rows: Sequence[dict[str, Any]]) -> Table:
@@ -25,6 +28,34 @@ def score_table(rows: Sequence[dict[str, Any]]) -> Table:
     for row in ranked:
         cells = [_cell(row, score, _loss(row, score) == best[score.key]) for score in scores]
         table.add_row(row["model"], *cells)
+    return table
+
+
+def show_scores(rows: Sequence[dict[str, Any]]) -> None:
+    """Print the scores, and the errors by channel where the rows have them."""
+    show(score_table(rows))
+    if (by_channel := channel_table(rows)) is not None:
+        show(by_channel)
+
+
+def channel_table(rows: Sequence[dict[str, Any]]) -> Table | None:
+    """Errors of the first row's model by channel, in the units of the table, beside the best other
+    model; None if the scores have none.
+    """
+    found = compare_channels(list(rows), rows[0]["model"])
+    if found is None:
+        return None
+    more = f", first {len(found.channels)} channels" if found.left_out else ""
+    table = Table(box=None, header_style="bold")
+    table.add_column(f"extrap, in units of the table{more}", overflow="fold")
+    for name in found.models:
+        for error in ("MAE", "RMSE"):
+            table.add_column(f"{name} {error}", justify="right")
+    for name, errors in found.channels.items():
+        unit = f" ({errors[0]['unit']})" if errors[0]["unit"] else ""
+        values = (value for each in errors for value in (each["mae"], each["rmse"]))
+        cells = ("–" if value is None else f"{value:.4g}" for value in values)
+        table.add_row(escape(f"{name}{unit}"), *cells)
     return table
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from physsm._errors import did_you_mean
+from physsm._values import Layout
 from physsm.data.raw import RawTable, duplicate
 
 _TIME_NAMES = ("time", "t", "timestamp", "date")
@@ -61,6 +62,21 @@ def choose_columns(
             hint="a table needs a column of times and at least one of measurements",
         )
     return Roles(time, series, tuple(channels), tuple(controls or ()))
+
+
+def known_series_column(
+    table: RawTable, layout: Layout, channels: Sequence[str], controls: Sequence[str]
+) -> str | None:
+    """The series column of an earlier table; None for a table without it, which is one series.
+
+    If a column of no other role has a similar name, the name is probably misspelt: it is returned,
+    and reading the table says so.
+    """
+    names = table.frame.columns
+    if layout.series is None or layout.series in names:
+        return layout.series
+    others = [name for name in names if name not in (layout.time, *channels, *controls)]
+    return layout.series if did_you_mean(layout.series, others) else None
 
 
 def check_column(table: RawTable, name: str) -> None:

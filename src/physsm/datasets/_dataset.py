@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from physsm._errors import ConfigError, did_you_mean
 from physsm._values import Panel
 from physsm.data import window
-from physsm.data.window import Sizes
+from physsm.data.window import Sizes, largest_sizes
 
 
 class RawRows(NamedTuple):
@@ -82,7 +82,7 @@ class Part(window.Part):
 class Split:
     """Parts of a data set under one protocol, and the scale of errors on it.
 
-    - `sizes`: context, horizon and stride of windows, in rows.
+    - `sizes`: context, horizon and stride of windows, in rows. Targets of the test may be longer.
     - `unit`: scale that divides the errors of each channel; `unit_words` describes it.
     - `truth`: the test panel without noise, if known: errors are then relative to it.
     - `debias`: map from a forecast of noisy values to one of clean values, where noise was clipped.
@@ -103,6 +103,11 @@ class Split:
     in_domain: int | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def test_horizon(self) -> int:
+        """Rows of the longest target of the test."""
+        return largest_sizes(self.test.windows).horizon
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -119,6 +124,12 @@ class Dataset:
     protocols: Mapping[str, Callable[..., Split]]
     sources: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
+
+    def all_units(self) -> dict[str, str]:
+        """Units of columns: those that the system declares, and the others."""
+        from physsm.physics.read import load_structure  # late, because SymPy loads slowly
+
+        return {**load_structure(self.system).physics.units, **self.units}
 
     def split(self, protocol: str, **settings: object) -> Split:
         """Split of a protocol."""

@@ -27,7 +27,8 @@ class File:
 
     - `sha256`: the digest; several if equivalent copies are in use, and then `bytes` is the size
       of the largest.
-    - `url`: the public address; None if there is none. `how` then says how to make the file.
+    - `url`: the public address; None if there is none. `how` then says how to make or
+      obtain the file.
     - `archive`: an archive in the same folder that contains this file.
     - `optional`: no protocol reads the file; models that use maps, or tests, do.
     """
@@ -124,7 +125,10 @@ def _advice(source: str, path: str) -> str:
     if source in source_names():
         for file in read_source(source).files:
             if file.path == path and file.url is None:
-                return f"it has no public address. {file.how} `{command}` takes it from a mirror"
+                return (
+                    f"it has no public address. {file.how} --data-dir or PHYSSM_DATA name a folder "
+                    f"to look in; `{command}` takes it from a mirror"
+                )
     return f"`{command}` downloads it; --data-dir or PHYSSM_DATA name another folder to look in"
 
 

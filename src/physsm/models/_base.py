@@ -21,9 +21,10 @@ from physsm._arguments import number
 from physsm._errors import ConfigError, DataError, did_you_mean
 from physsm._registry import find
 from physsm._values import Forecast, Layout, Panel, Query, Unknowns
+from physsm.data.columns import known_series_column
 from physsm.data.parts import Parts, WindowSettings, make_parts
 from physsm.data.query import make_query
-from physsm.data.table import to_panel
+from physsm.data.table import make_panel, to_panel, to_raw
 from physsm.data.times import as_numbers
 from physsm.data.window import Part
 from physsm.models._files import Interface, Stored, read_model, save_model
@@ -204,15 +205,19 @@ class AbstractFitted(abc.ABC):
 
     @final
     def check(self, history: Any) -> Panel:
-        """The history as a panel with the channels and controls of the model, in their order."""
+        """The history as a panel with the channels and controls of the model, in their order.
+
+        A table without the series column of the fit is one series.
+        """
         fitted = self.interface
         if isinstance(history, Panel):
             panel = with_columns(history, fitted.channels, fitted.controls)
         else:
-            panel = to_panel(
-                history,
+            table = to_raw(history)
+            panel = make_panel(
+                table,
                 time=fitted.layout.time,
-                series=fitted.layout.series,
+                series=known_series_column(table, fitted.layout, fitted.channels, fitted.controls),
                 channels=list(fitted.channels),
                 controls=list(fitted.controls),
                 time_unit=fitted.layout.time_unit,

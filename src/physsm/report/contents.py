@@ -17,6 +17,14 @@ Number = float | int | None  # None: not measured, not known or not a number
 ScoreRow = dict[str, Any]  # the `model` and its scores by key, as the metrics declare them
 
 
+class ChannelError(TypedDict):
+    """Errors of one channel past the context, in its own unit (None: not known)."""
+
+    mae: Number
+    rmse: Number
+    unit: str | None
+
+
 class Equation(TypedDict):
     """Equation as written, with `?` for unknowns, and with their learned values."""
 
@@ -224,7 +232,8 @@ def _score_error(rows: list[ScoreRow]) -> str | None:
     """Error of the scores as text, or None. A score may be missing from an older file."""
     for i, row in enumerate(rows):
         numbers = {score.key: Number for score in every_score() if score.key in row}
-        if error := _object_error(row, {"model": str, **numbers}, f"scores[{i}]"):
+        errors = {"channel_errors": dict[str, ChannelError]} if "channel_errors" in row else {}
+        if error := _object_error(row, {"model": str, **numbers, **errors}, f"scores[{i}]"):
             return error
     return None
 

@@ -5,25 +5,27 @@ from __future__ import annotations
 import math
 
 from physsm.metrics._metric import Score, ranking_score, shown_scores
-from physsm.report.contents import Contents, Number, ScoreRow
-from physsm.report.markup import Column, brief, escape, is_finite, number, share, table
+from physsm.report.channel_errors import channel_section
+from physsm.report.contents import Contents, ScoreRow
+from physsm.report.markup import Column, brief, escape, number, share, table
+from physsm.report.ranking import loss, ranked, score_keys
 
 
 def best_score(rows: list[ScoreRow]) -> tuple[ScoreRow, Score] | None:
     """The best model and the score that decides, if any model has a value of it."""
-    ranking = ranking_score(_keys(rows))
+    ranking = ranking_score(score_keys(rows))
     if ranking is None:
         return None
-    best = min(rows, key=lambda row: _loss(row, ranking))
-    return (best, ranking) if math.isfinite(_loss(best, ranking)) else None
+    best = min(rows, key=lambda row: loss(row, ranking))
+    return (best, ranking) if math.isfinite(loss(best, ranking)) else None
 
 
 def scores_section(contents: Contents) -> str:
     """The table, best first, and a sentence on the best models."""
-    rows, model = _ranked(contents["scores"]), contents["model"]
+    rows, model = ranked(contents["scores"]), contents["model"]
     if not rows:
         return "<section id=scores>\n<h2>Scores</h2>\n<p>This run has no scores.</p>\n</section>"
-    scores = shown_scores("everywhere", _keys(rows))
+    scores = shown_scores("everywhere", score_keys(rows))
     columns = [
         Column("Model"),
         *(Column(_capital(score.heading), is_number=True) for score in scores),
@@ -35,6 +37,7 @@ def scores_section(contents: Contents) -> str:
         _finding(rows, rows[ours], scores) if ours is not None else "",
         table(columns, lines, marked=ours),
         f"<p class=note>{_explanation(scores)}</p>",
+        channel_section(rows, model),
     ]
     body = "\n".join(part for part in parts if part)
     return f"<section id=scores>\n<h2>Scores</h2>\n{body}\n</section>"
@@ -64,8 +67,8 @@ def _finding(rows: list[ScoreRow], ours: ScoreRow, scores: list[Score]) -> str:
     errors = [score for score in scores if score.is_error]
     wins: dict[str, list[str]] = {}
     for score in errors:
-        best = min(rows, key=lambda row: _loss(row, score))
-        if _loss(best, score) < _loss(ours, score):
+        best = min(rows, key=lambda row: loss(row, score))
+        if loss(best, score) < loss(ours, score):
             values = f"{brief(best[score.key])} against {brief(ours.get(score.key))}"
             wins.setdefault(best["model"], []).append(f"{escape(score.heading)} ({values})")
     if wins:
@@ -73,7 +76,7 @@ def _finding(rows: list[ScoreRow], ours: ScoreRow, scores: list[Score]) -> str:
             f"{escape(winner)} has the better {_listed(each)}" for winner, each in wins.items()
         )
         return f'<p class="finding beaten">{name} is not the best in every column: {beaten}.</p>'
-    if len(rows) == 1 or not all(math.isfinite(_loss(ours, score)) for score in errors):
+    if len(rows) == 1 or not all(math.isfinite(loss(ours, score)) for score in errors):
         return ""
     return f"<p class=finding>No other model has a better error than {name} in any column.</p>"
 
@@ -82,31 +85,16 @@ def _cells(rows: list[ScoreRow], score: Score) -> list[str]:
     """The column of a score, the best value bold."""
     show = share if score.metric.is_share else number
     return _best_bold(
-        [show(row.get(score.key)) for row in rows], [_loss(row, score) for row in rows]
+        [show(row.get(score.key)) for row in rows], [loss(row, score) for row in rows]
     )
 
 
 def _best_bold(texts: list[str], losses: list[float]) -> list[str]:
     best = min(losses)
     return [
-        f"<strong>{text}</strong>" if loss == best and math.isfinite(loss) else text
-        for text, loss in zip(texts, losses, strict=True)
+        f"<strong>{text}</strong>" if each == best and math.isfinite(each) else text
+        for text, each in zip(texts, losses, strict=True)
     ]
-
-
-def _ranked(rows: list[ScoreRow]) -> list[ScoreRow]:
-    ranking = ranking_score(_keys(rows))
-    return rows if ranking is None else sorted(rows, key=lambda row: _loss(row, ranking))
-
-
-def _keys(rows: list[ScoreRow]) -> set[str]:
-    return {key for row in rows for key in row}
-
-
-def _loss(row: ScoreRow, score: Score) -> float:
-    """The loss of a score; a value that is missing or not finite comes after all others."""
-    value: Number = row.get(score.key)
-    return math.inf if value is None or not is_finite(value) else score.loss(float(value))
 
 
 def _capital(text: str) -> str:
