@@ -142,7 +142,7 @@ class AbstractBaseline(AbstractFitted):
 
 class HorizonConfig(BaseModel):
     """`horizon`: time steps of the forecasts that the intervals are fitted to. By default a quarter
-    of the median series (a twelfth with fewer than five series), at most 100.
+    of the median series, at most 100; with fewer than five series a tenth, at most 300.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -15,7 +15,7 @@ from physsm._arguments import LARGEST_SEED, whole_number
 from physsm._errors import DataError
 from physsm._values import Panel
 from physsm.data.parts import Parts, WindowSettings
-from physsm.data.window import Batch, Sizes, Windows, gather, shuffled_batches
+from physsm.data.window import Batch, Sizes, Windows, gather, largest_sizes, shuffled_batches
 from physsm.models._base import AbstractForecaster
 from physsm.models._files import Interface
 from physsm.models._intervals import uncalibrated
@@ -155,11 +155,12 @@ def make_task(
     chosen = _without_breaks(train, parts.train.windows)
     size = min(config.training.batch_size, chosen.number)
     per_epoch = config.training.batches_per_epoch(-(-chosen.number // size))
+    horizon = largest_sizes(chosen).horizon  # shorter than in validation if series are too short
 
     def batches(epoch: int, generator: np.random.Generator) -> Iterator[Batch]:
         hide = (config.hide, generator) if config.hide else None
         for part in islice(shuffled_batches(chosen, size, generator), per_epoch):
-            yield gather(train, part, sizes.context, sizes.horizon, FIRST_GAP, hide)
+            yield gather(train, part, sizes.context, horizon, FIRST_GAP, hide)
 
     blocks = list(_even_blocks(parts.validation.windows, _VALIDATION_BATCH))
 
