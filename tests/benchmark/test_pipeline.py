@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from physsm._errors import DataError
+from physsm._json import plain
 from physsm._registry import find
 from physsm._values import Panel, Series
 from physsm.benchmark.evaluate import BASELINES, score
@@ -13,7 +14,6 @@ from physsm.benchmark.evaluation_windows import windows_of_test_part
 from physsm.benchmark.experiment import Column, Job, Row
 from physsm.benchmark.job import make_split, run_job
 from physsm.benchmark.pipeline import prepare, table_data
-from physsm.benchmark.report_data import plain
 from physsm.benchmark.run import Request, fit_run
 from physsm.benchmark.run_folder import load_baselines, run_sizes
 from physsm.data.window import Part, Sizes, Windows

@@ -8,7 +8,7 @@ there are: see `physsm.metrics._metric`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,14 @@ def score(model: AbstractFitted, windows: EvaluationWindows) -> Score:
     return values
 
 
-def score_all(models: Mapping[str, AbstractFitted], windows: EvaluationWindows) -> list[Score]:
-    """Scores of each model, under the names they are given."""
-    return [{**score(model, windows), "model": name} for name, model in models.items()]
+def score_all(
+    models: Mapping[str, AbstractFitted],
+    windows: EvaluationWindows,
+    stage: Callable[[str], None] = lambda _: None,
+) -> list[Score]:
+    """Scores of each model, under the names they are given; `stage` is told which one is next."""
+    scores = []
+    for name, model in models.items():
+        stage(f"scoring {name}")
+        scores.append({**score(model, windows), "model": name})
+    return scores

@@ -112,6 +112,14 @@ class TrainingPart(TypedDict):
     best_step: int
 
 
+class QuestionPart(TypedDict):
+    """Question of a run: context and horizon of its evaluation windows, and a sentence."""
+
+    context: int
+    horizon: int
+    sentence: str
+
+
 class Contents(TypedDict):
     """Contents of a page."""
 
@@ -122,6 +130,7 @@ class Contents(TypedDict):
     created: str
     physics: PhysicsPart | None
     data: DataPart
+    question: QuestionPart | None
     scores: list[ScoreRow]
     coverage_wanted: Number
     examples: list[Example]
@@ -156,6 +165,7 @@ def check_contents(content: object, where: str = "evaluation") -> Contents:
             f"{where}: the file has format {version}, but this version of physsm reads formats up "
             f"to {FORMAT}; update physsm"
         )
+    content = {"question": None, **content}  # type: ignore[dict-item]  # files before it had none
     # Scores and lengths can be checked only if the form is right.
     error = (
         _form_error(content, Contents, "")

@@ -271,7 +271,11 @@ def with_intervals(fitted: C, train: Panel, validation: Panel, horizon: int) -> 
     origins, measured = rolling_origins(train, horizon, _ORIGINS)
     error = (measured - fitted._mean(train, origins)) / fitted.channel_scales.scale
     lead = lead_times(train, origins)
-    fitted = replace(fitted, spread=spread_by_lead(error, lead, train.median_gap))
+    fitted = replace(
+        fitted,
+        spread=spread_by_lead(error, lead, train.median_gap),
+        interface=replace(fitted.interface, horizon=horizon),
+    )
     origins, measured = rolling_origins(validation, horizon, _ORIGINS)
     predicted = fitted.predict_from(validation, origins)
     return replace(fitted, calibration=calibrate(measured, predicted.mean, predicted.spread))

@@ -82,6 +82,11 @@ class NetworkForecaster(AbstractForecaster, Generic[F]):
         """The minimised loss. `progress` runs from 0 to 1 over the training."""
 
     @staticmethod
+    def explain(network: Any, batch: Batch, context: int) -> str | None:
+        """A sentence on where a loss that is not finite comes from; None if it is not known."""
+        return None
+
+    @staticmethod
     @abc.abstractmethod
     def error(network: Any, batch: Batch, context: int) -> Array:
         """The error on validation windows: lower for better parameters."""
@@ -108,7 +113,7 @@ class NetworkForecaster(AbstractForecaster, Generic[F]):
         panel = parts.train.panel
         network = self.network(panel, parts.validation.panel, parts.sizes, seed)
         result = run_training(
-            make_task(network, parts, self.config, self.objective, type(self).error),
+            make_task(network, parts, self.config, self.objective, type(self).error, self.explain),
             self.config.training,
             seed=seed,
             folder=None if folder is None else Path(folder),
@@ -146,9 +151,10 @@ def make_task(
     config: NetworkConfig,
     objective: Callable[[Any, Batch, int, Array, Array], Array],
     error: Callable[..., Array],
+    explain: Callable[[Any, Batch, int], str | None] = lambda *_: None,
 ) -> Task:
     """The task of training a network by an objective of windows. `error`, a function of a module,
-    of windows too, chooses the best parameters.
+    of windows too, chooses the best parameters. `explain` is that of the forecaster.
     """
     sizes, scale = parts.sizes, network.scales.table.scale
     train, validation = scale(parts.train.panel), scale(parts.validation.panel)
@@ -182,6 +188,7 @@ def make_task(
         validate=validate,
         identity=f"objective {sizes.context} {network.identity}",
         start_counts=network.starts_well,
+        explain=lambda params, batch: explain(params, batch, sizes.context),
     )
 
 
