@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import types
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
@@ -120,8 +121,8 @@ class QuestionPart(TypedDict):
     sentence: str
 
 
-class Contents(TypedDict):
-    """Contents of a page."""
+class _RequiredContents(TypedDict):
+    """Contents that every file has."""
 
     format: int
     title: str
@@ -130,13 +131,18 @@ class Contents(TypedDict):
     created: str
     physics: PhysicsPart | None
     data: DataPart
-    question: QuestionPart | None
     scores: list[ScoreRow]
     coverage_wanted: Number
     examples: list[Example]
     training: TrainingPart | None
     settings: dict[str, Any]
     warnings: list[str]
+
+
+class Contents(_RequiredContents, total=False):
+    """Contents of a page. Older files have no question."""
+
+    question: QuestionPart | None
 
 
 def read_contents(path: Path) -> Contents:
@@ -165,7 +171,6 @@ def check_contents(content: object, where: str = "evaluation") -> Contents:
             f"{where}: the file has format {version}, but this version of physsm reads formats up "
             f"to {FORMAT}; update physsm"
         )
-    content = {"question": None, **content}  # type: ignore[dict-item]  # files before it had none
     # Scores and lengths can be checked only if the form is right.
     error = (
         _form_error(content, Contents, "")
@@ -185,7 +190,7 @@ def _form_error(value: object, expected: Any, path: str) -> str | None:
     if expected is Any:
         return None
     if is_typeddict(expected):
-        return _object_error(value, _fields(expected), path)
+        return _object_error(value, _fields(expected), path, expected.__optional_keys__)
     origin, arguments = get_origin(expected), get_args(expected)
     if origin is types.UnionType or type(None) in arguments:
         return _union_error(value, arguments, path)
@@ -206,11 +211,15 @@ def _form_error(value: object, expected: Any, path: str) -> str | None:
     return None if fits else f"{path} should be {_NAMES[expected]}"
 
 
-def _object_error(value: object, fields: dict[str, Any], path: str) -> str | None:
+def _object_error(
+    value: object, fields: dict[str, Any], path: str, optional: Collection[str] = ()
+) -> str | None:
     if not isinstance(value, dict):
         return f"{path} should be an object"
     for key, expected in fields.items():
         inner = f"{path}.{key}" if path else key
+        if key not in value and key in optional:
+            continue
         if key not in value:
             return f"{inner} is missing"
         if error := _form_error(value[key], expected, inner):
