@@ -14,6 +14,7 @@ ROOT = {
     "_whole_files": set(),
     "_compile_cache": set(),
     "_palette": set(),
+    "_json": set(),
     "_registry": {"_errors"},
     "_arguments": {"_errors"},
     "_programs": {"_whole_files"},

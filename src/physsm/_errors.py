@@ -5,6 +5,7 @@ PhyssmError
 ├── DataError       a table or array that cannot be used: file, row, column
 ├── ConfigError     a setting that cannot be used, or settings that contradict each other
 └── RunError        a run folder that cannot be read or written
+    └── TrainingError   a training whose loss is not a finite number
 """
 
 from __future__ import annotations
@@ -111,6 +112,10 @@ class ConfigError(PhyssmError):
 
 class RunError(PhyssmError):
     """A run folder or model file that is missing, foreign, damaged, newer, or not writable."""
+
+
+class TrainingError(RunError):
+    """A training that cannot continue, because its loss is not a finite number."""
 
 
 _SHOWN_WIDTH = 100

@@ -4,11 +4,12 @@ import json
 
 import numpy as np
 
+from physsm._json import plain
 from physsm._values import Panel, Series
 from physsm.benchmark import predictions
 from physsm.benchmark.evaluate import fit_baselines, score
 from physsm.benchmark.evaluation_windows import windows_of_panel
-from physsm.benchmark.report_data import build_report_data, fingerprint, plain
+from physsm.benchmark.report_data import build_report_data, fingerprint
 from physsm.data.window import Sizes
 from physsm.report.contents import check_contents
 from physsm.report.page import render_page

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 
 from physsm.benchmark.evaluate import BASELINES
+from physsm.benchmark.physics_baselines import PHYSICS_BASELINES
 from physsm.cli.main import run as run_command
 
 pytestmark = pytest.mark.usefixtures("without_type_checks")  # a user has none of them
@@ -110,7 +111,9 @@ def run(desk) -> Path:
     assert len(lines) == 11  # the first step, and each tenth
     assert "loss" in lines[-1]
     content = json.loads(result.stdout)
-    assert [row["model"] for row in content["rows"]] == ["phy_ssm", *BASELINES]
+    names = [row["model"] for row in content["rows"]]
+    assert names == ["phy_ssm", *BASELINES, *PHYSICS_BASELINES]
+    assert content["question"]["given"] is True
     assert [row["name"] for row in content["unknowns"]] == ["k", "c"]
     return desk.folder / "run"
 
@@ -142,7 +145,7 @@ def test_forecast_has_the_columns_of_the_table(desk, run):
 def test_evaluate_and_report(desk, run):
     result = desk.run("evaluate", "run", "table.csv", "--json")
     assert result.returncode == 0, result.stderr
-    assert len(json.loads(result.stdout)["rows"]) == 1 + len(BASELINES)
+    assert len(json.loads(result.stdout)["rows"]) == 1 + len(BASELINES) + len(PHYSICS_BASELINES)
     shown = desk.run("evaluate", "run", "table.csv").stdout
     assert "phy_ssm" in shown
     assert "table of the fit" in " ".join(shown.split())
@@ -184,6 +187,32 @@ def test_a_finished_run_is_not_trained_again(desk, run):
             (run / "evaluation.json").touch()
     finally:
         (run / "evaluation.json").write_bytes(report_data)
+
+
+def test_the_question_and_the_validation_table_of_a_baseline(desk, run):
+    """In this process, which is faster."""
+    arguments = "fit table.csv --series flight --controls force --model arx --horizon 8 --context 1"
+    out = io.StringIO()
+    with (
+        jax.enable_x64(False),
+        contextlib.chdir(desk.folder),
+        patch.object(
+            sys, "argv", ["physsm", *arguments.split(), "--validation", "table.csv", "--out", "q"]
+        ),
+        contextlib.redirect_stdout(out),
+        pytest.raises(SystemExit) as end,
+    ):
+        run_command()
+    assert end.value.code in (0, None)
+    assert out.getvalue().startswith("Asked: the next 8 time steps from a context of 2.\n")
+    note = json.loads((desk.folder / "q" / "run.json").read_text())
+    assert note["request"]["validation"] == note["request"]["fingerprint"]
+    assert note["question"] == {
+        "context": 2,
+        "horizon": 8,
+        "given": True,
+        "sentence": "Asked: the next 8 time steps from a context of 2.",
+    }
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
@@ -236,6 +265,12 @@ def test_bad_tables_are_named_by_row_and_column(desk, table, says):
         ("fit table.csv --physics my.phys --series flight --out r1 --config no.toml", "no.toml"),
         ("fit table.csv --physics my.phys --out r1 --channels y", "y"),
         ("fit table.csv --series flight --out r1", "physics"),
+        ("fit table.csv --series flight --out r1 --model arx --hold mean", "these models have it"),
+        ("fit table.csv --series flight --out r1 --model arx --no-refit", "refit"),
+        ("fit table.csv --series flight --out r1 --model arx --horizon 39", "long enough"),
+        ("fit table.csv --series flight --out r1 --model arx --validation no.csv", "no.csv"),
+        ("fit table.csv --series flight --out r1 --model arx --validation future.csv", "x"),
+        ("fit pendulum:states --out r1 --model line --horizon 9", "protocol"),
         ("forecast none table.csv --horizon 3 --out p.csv", "none"),
         ("forecast run table.csv --horizon 3 --out p.csv", "force"),
         ("forecast run table.csv --times table.csv --out p.csv", "not after the history"),

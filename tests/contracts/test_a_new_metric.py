@@ -11,12 +11,12 @@ from rich.console import Console
 
 import physsm.metrics
 from physsm._errors import RunError
+from physsm._json import plain
 from physsm._values import Panel, Series
 from physsm.benchmark.evaluate import fit_baselines, score
 from physsm.benchmark.evaluation_windows import windows_of_panel
 from physsm.benchmark.experiment import Experiment
 from physsm.benchmark.pages import to_latex, to_markdown
-from physsm.benchmark.report_data import plain
 from physsm.benchmark.store import KEYS, Store
 from physsm.benchmark.summary import summarise
 from physsm.cli.bench_table import sheet_grid

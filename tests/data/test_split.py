@@ -62,32 +62,52 @@ def test_split_by_time_leaves_the_gap_between_the_parts(lengths, share, gap):
         assert after.times[0] - before.times[-1] > gap
 
 
-@given(lengths=panels, window=st.integers(1, 20), seed=st.integers(0, 3))
+def ends(rows: int, window: int) -> tuple[int, int]:
+    """Training and validation rows of a series whose end is validation."""
+    held_out = max(round(rows / 5), window)
+    return rows - held_out - min(max(rows // 20, 1), window), held_out
+
+
+@given(lengths=panels, window=st.integers(2, 20), seed=st.integers(0, 3))
 def test_default_split_shares_no_sample_and_keeps_a_window_on_each_side(lengths, window, seed):
     panel = panel_of(lengths)
-    window = max(window, 2)
-    if len(lengths) == 1 and lengths[0] < 3 * window:
-        with pytest.raises(DataError, match=f"s0 has {lengths[0]} rows.*{3 * window} are needed"):
+    if len(lengths) == 1 and (2 * window > lengths[0] or ends(lengths[0], window)[0] < 3):
+        with pytest.raises(DataError, match=f"s0 has {lengths[0]} rows, too few.*{window} rows"):
             default_split(panel, seed, window)
         return
     train, validation = default_split(panel, seed, window)
     assert not samples(train) & samples(validation)
-    if len(lengths) >= 5 or min(lengths) < 3 * window:
+    by_time = len(lengths) == 1 or (
+        len(lengths) < 5 and min(ends(n, window)[0] for n in lengths) >= window
+    )
+    if by_time:
+        assert [ends(n, window) for n in lengths] == [
+            (len(before.times), len(after.times))
+            for before, after in zip(train, validation, strict=True)
+        ]
+        for whole, before, after in zip(panel, train, validation, strict=True):
+            assert (before.times[0], after.times[-1]) == (whole.times[0], whole.times[-1])
+            assert after.times[0] - before.times[-1] > 1
+    else:
         assert not set(train.ids) & set(validation.ids)
         long = sum(n >= window for n in lengths)
         most = long - 1 if long > 1 else len(lengths)
         assert len(validation) == max(1, min(round(len(panel) / 5), most))
         assert long < 2 or min(validation.lengths) >= window
-    else:
-        assert min(train.lengths) >= window
-        assert min(validation.lengths) >= window
-        for before, after in zip(train, validation, strict=True):
-            assert after.times[0] - before.times[-1] == window + 1
 
 
-def test_default_split_of_a_long_recording_keeps_a_fifth():
-    train, validation = default_split(panel_of([100]), 0, window=10)
-    assert (int(train.lengths[0]), int(validation.lengths[0])) == (70, 20)
+@pytest.mark.parametrize(
+    ("rows", "window", "expected"),
+    [
+        (400, 80, (300, 80)),  # the default sizes: three quarters serve training
+        (3000, 1020, (1830, 1020)),  # a simulation of a long record
+        (1000, 20, (780, 200)),
+        (1000, 500, (450, 500)),  # at most half is validation
+    ],
+)
+def test_one_long_record_keeps_its_end_for_validation(rows, window, expected):
+    train, validation = default_split(panel_of([rows]), 0, window)
+    assert (int(train.lengths[0]), int(validation.lengths[0])) == expected
 
 
 def test_seed_decides():

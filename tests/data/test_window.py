@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from physsm._values import Panel, Series
 from physsm.data.window import (
+    Sizes,
     cut_windows,
+    default_size_words,
     default_sizes,
     gather,
     hold_last,
@@ -139,5 +141,8 @@ def test_every_window_is_in_an_epoch_and_batches_have_one_size(count):
 def test_sizes_follow_the_data():
     many, one = make_panel([160] * 6), make_panel([160])
     assert (default_sizes(many).context, default_sizes(many).horizon) == (80, 40)
-    sizes = default_sizes(one)
-    assert 3 * (sizes.context + sizes.horizon) <= 160
+    assert default_sizes(one) == Sizes(16, 16, 2)
+    assert default_sizes(make_panel([40_000])) == Sizes(200, 300, 10)
+    assert default_sizes(make_panel([3])) == Sizes(2, 1, 1)
+    assert default_size_words(many)["horizon"] == "a quarter of the median series, at most 100"
+    assert default_size_words(one)["context"] == "a tenth of the median series, at most 200"

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from physsm._json import plain
 from physsm.benchmark.evaluate import evaluate, fit_baselines
-from physsm.benchmark.report_data import build_report_data, plain
+from physsm.benchmark.report_data import build_report_data
 from physsm.data.window import Sizes
 from physsm.datasets.pendulum import states
 from physsm.models.phy_ssm.forecaster import PhySSM

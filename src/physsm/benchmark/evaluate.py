@@ -8,7 +8,7 @@ be averaged; `channel_errors` are in the units of the channels. Scores of positi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -95,9 +95,14 @@ def score_all(
     models: Mapping[str, AbstractFitted],
     windows: EvaluationWindows,
     units: Mapping[str, str] = NO_UNITS,
+    stage: Callable[[str], None] = lambda _: None,
 ) -> list[Score]:
-    """Scores of each model, under the names they are given."""
-    return [{**score(model, windows, units), "model": name} for name, model in models.items()]
+    """Scores of each model, under the names they are given; `stage` is told which one is next."""
+    scores = []
+    for name, model in models.items():
+        stage(f"scoring {name}")
+        scores.append({**score(model, windows, units), "model": name})
+    return scores
 
 
 def _channel_errors(

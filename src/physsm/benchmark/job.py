@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from physsm._errors import ConfigError, DataError
+from physsm._json import plain
 from physsm._registry import find
 from physsm.benchmark.evaluation_windows import windows_of_test_part
 from physsm.benchmark.experiment import Job
@@ -24,7 +25,6 @@ from physsm.benchmark.pipeline import (
     prepare,
     protocol_data,
 )
-from physsm.benchmark.report_data import plain
 from physsm.datasets._dataset import Dataset, Split
 from physsm.models._base import AbstractFitted
 from physsm.physics.system import System

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,9 @@ from physsm._registry import find
 from physsm._values import Panel
 from physsm.benchmark.evaluate import NO_UNITS, Score, beside, fit_baselines, score_all
 from physsm.benchmark.evaluation_windows import EvaluationWindows, windows_of_panel
+from physsm.benchmark.physics_baselines import fit_physics_baselines
+from physsm.benchmark.question import Question, given_sizes, size_reasons
+from physsm.data.parts import WindowSettings, make_parts
 from physsm.data.scale import channel_moments
 from physsm.data.window import Part, Sizes
 from physsm.datasets._dataset import Split
@@ -28,11 +31,14 @@ Report = Callable[[Progress], None]
 
 
 class Prepared(NamedTuple):
-    """A forecaster, its settings with all window sizes decided, and these sizes."""
+    """A forecaster, its settings with all window sizes decided, these sizes, which are those of the
+    evaluation windows of a table, and the question that they answer.
+    """
 
     forecaster: AbstractForecaster
     settings: dict[str, Any]
     sizes: Sizes
+    question: Question
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,17 +64,20 @@ class RunData:
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
     """Folder of a training's checkpoints, whether it continues from them, and the callback of its
-    progress. Models without a training loop ignore all of them.
+    progress: models without a training loop ignore them. `stage` is told what is done otherwise.
     """
 
     folder: Path
     resume: bool = False
     report: Report = lambda _: None
+    stage: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Record:
-    """A fitted model with its baselines and scores, the model's first; durations in s."""
+    """A fitted model with its baselines and scores, the model's first; durations in s. `left_out`
+    says which baselines could not be fitted, and why.
+    """
 
     model: AbstractFitted
     baselines: Mapping[str, AbstractFitted]
@@ -76,30 +85,52 @@ class Record:
     scores: list[Score]
     fit_seconds: float
     score_seconds: float
+    left_out: tuple[str, ...] = ()
 
 
 def prepare(
-    model: str, system: System | None, settings: Mapping[str, Any], given: Panel | Part
+    model: str,
+    system: System | None,
+    settings: Mapping[str, Any],
+    given: Panel | Part,
+    *,
+    context: int | None = None,
+    horizon: int | None = None,
 ) -> Prepared:
-    """A forecaster for a table or a training part. Window sizes that the settings leave open are
-    decided here, once, and written into the settings, so that a report states them.
+    """A forecaster for a table or a training part. `context` and `horizon` override the settings.
+    Window sizes that both leave open are decided here, once, and written into the settings, so that
+    a report states them.
     """
     kind = find("models", model, "MODEL")
-    if isinstance(given, Part) and not kind.trains:
-        given = given.panel  # baselines are not trained on windows
-    sizes = kind.create(system, settings).window_settings.sizes(given)
-    missing = {
-        name: size
-        for name, size in asdict(sizes).items()
-        if name in kind.Config.model_fields and settings.get(name) is None
+    own = kind.Config.model_fields
+    known = given_sizes(settings, context, horizon)
+    settings = {**settings, **{name: size for name, size in known.items() if name in own}}
+    forecaster = kind.create(system, settings)  # which checks the sizes that are settings
+    reasons = size_reasons(given, known)
+    if isinstance(given, Part):  # baselines are not trained on windows
+        sizes = forecaster.window_settings.sizes(given if kind.trains else given.panel)
+    else:
+        sizes = replace(forecaster.window_settings.sizes(given), **known)
+    complete = {
+        **settings,
+        **{
+            name: size
+            for name, size in asdict(sizes).items()
+            if name in own and settings.get(name) is None
+        },
     }
-    complete = {**settings, **missing}
-    return Prepared(kind.create(system, complete), complete, sizes)
+    question = Question(context=sizes.context, horizon=sizes.horizon, chosen=reasons)
+    return Prepared(kind.create(system, complete), complete, sizes, question)
 
 
-def table_data(panel: Panel, prepared: Prepared, seed: int) -> RunData:
-    """The default split of a table, with evaluation windows of its validation part."""
-    parts = prepared.forecaster.parts(panel, seed=seed)
+def table_data(
+    panel: Panel, prepared: Prepared, seed: int, validation: Panel | None = None
+) -> RunData:
+    """A table and its validation table, by default a part of it, with evaluation windows of the
+    validation part.
+    """
+    sizes = WindowSettings(**asdict(prepared.sizes))
+    parts = make_parts(panel, validation, sizes, seed)
     scale = channel_moments(parts.train.panel)[1]
     evaluation = windows_of_panel(parts.validation.panel, prepared.sizes, scale)
     return RunData(
@@ -127,11 +158,13 @@ def fit_and_score(
     seed: int,
     training: TrainingOptions,
     with_baselines: bool,
+    system: System | None = None,
     units: Mapping[str, str] = NO_UNITS,
 ) -> Record:
     """Fit a forecaster to the training and validation parts, and score it on the evaluation
-    windows; `with_baselines` also fits and scores the baselines, for the same horizon. `units` are
-    those of the channels, where they are known.
+    windows; `with_baselines` also fits and scores the baselines, for the same horizon, and those
+    around the equations of `system`, if there is one. `units` are those of the channels, where
+    they are known.
     """
     options: dict[str, Any] = {"seed": seed}
     if forecaster.trains:
@@ -143,12 +176,25 @@ def fit_and_score(
     began = time.perf_counter()
     model = forecaster.fit(data.train, data.validation, **options)
     fitted = time.perf_counter()
-    baselines = {}
+    baselines: dict[str, AbstractFitted] = {}
+    left_out: tuple[str, ...] = ()
     if with_baselines:
+        training.stage("fitting the baselines")
         baselines = fit_baselines(data.train, data.validation, seed, data.sizes.horizon)
+    if with_baselines and system is not None:
+        more = fit_physics_baselines(
+            system,
+            data.train,
+            data.validation,
+            seed=seed,
+            horizon=data.sizes.horizon,
+            but=model.name,
+            stage=training.stage,
+        )
+        baselines, left_out = {**baselines, **more.fitted}, more.left_out
     compared = time.perf_counter()
     evaluation = data.cut_evaluation()
-    scores = score_all(beside(model, baselines), evaluation, units)
+    scores = score_all(beside(model, baselines), evaluation, units, training.stage)
     return Record(
         model=model,
         baselines=baselines,
@@ -156,4 +202,5 @@ def fit_and_score(
         scores=scores,
         fit_seconds=fitted - began,
         score_seconds=time.perf_counter() - compared,
+        left_out=left_out,
     )

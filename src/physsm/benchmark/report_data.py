@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from physsm._json import plain
 from physsm._values import Forecast, Panel, Unknowns
 from physsm._version import __version__
 from physsm.benchmark.evaluate import Score
@@ -35,9 +35,12 @@ def build_report_data(
     scores: list[Score],
     settings: Mapping[str, Any],
     truth: Mapping[str, float] | None = None,
+    question: Mapping[str, Any] | None = None,
+    warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The report data of a model beside other fitted ones. `panel` holds series that the model was
-    not trained on; `truth` holds the true values of unknowns, known for simulated series.
+    not trained on; `truth` holds the true values of unknowns, known for simulated series;
+    `warnings` are on the run as a whole.
     """
     panel = model.check(panel)
     system, truth = model.system, truth or {}
@@ -53,6 +56,7 @@ def build_report_data(
             "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "physics": None if system is None else _physics(system, unknowns, truth),
             "data": _data(panel),
+            "question": question,
             "scores": scores,
             "coverage_wanted": NOMINAL_COVERAGE,
             "examples": [
@@ -66,7 +70,7 @@ def build_report_data(
             ],
             "training": _training(model),
             "settings": _flat(settings),
-            "warnings": list(forecasts.model.warnings),
+            "warnings": [*warnings, *forecasts.model.warnings],
         }
     )
 
@@ -77,21 +81,6 @@ def fingerprint(panel: Panel) -> str:
     for array in (panel.times, panel.values, panel.controls, panel.lengths):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
-
-
-def plain(value: Any) -> Any:
-    """Nested values as JSON takes them; numbers that are not finite become None."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def unknown_rows(

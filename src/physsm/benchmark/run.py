@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from physsm._errors import ConfigError, DataError
+from physsm._json import plain
 from physsm._registry import find
 from physsm._values import Panel
 from physsm.benchmark import run_folder
 from physsm.benchmark.evaluate import NO_UNITS, Score
 from physsm.benchmark.evaluation_windows import windows_of_validation_part
 from physsm.benchmark.pipeline import (
+    Prepared,
     Report,
+    RunData,
     TrainingOptions,
     fit_and_score,
     prepare,
     protocol_data,
     table_data,
 )
-from physsm.benchmark.report_data import build_report_data, fingerprint, plain
+from physsm.benchmark.report_data import build_report_data, fingerprint
+from physsm.benchmark.verdict import useless
 from physsm.data.window import Sizes
 from physsm.datasets._dataset import Split
-from physsm.models._base import AbstractFitted, load
+from physsm.models._base import AbstractFitted, check_clock, load, with_columns
 from physsm.physics.system import System
+
+VALIDATION = "the validation part"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What a run is asked to do. `data` is the name of a data set and its protocol, if the run is
-    fitted to one.
+    fitted to one. `context` and `horizon` are the question in time steps, by default of the
+    settings or the table. `validation` is a table; without one a part of the table of the fit
+    validates.
     """
 
     model: str
@@ -40,6 +48,9 @@ class Request:
     system: System | None
     seed: int
     data: str | None = None
+    context: int | None = None
+    horizon: int | None = None
+    validation: Panel | None = None
 
     def note(self, panel: Panel) -> dict[str, Any]:
         """All that a run depends on, as plain values for `run.json`."""
@@ -52,6 +63,9 @@ class Request:
                 "fingerprint": fingerprint(panel),
                 "columns": [*panel.channels, *panel.control_names],
                 "data": self.data,
+                "context": self.context,
+                "horizon": self.horizon,
+                "validation": None if self.validation is None else fingerprint(self.validation),
             }
         )
 
@@ -69,6 +83,22 @@ class Run:
     is_new: bool = True
 
     @property
+    def left_out(self) -> list[str]:
+        """Which baselines could not be fitted, and why, a sentence each."""
+        return self.report_data.get("left_out", [])
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings on the run as a whole."""
+        verdict = useless(self.scores, VALIDATION)
+        return [] if verdict is None else [verdict]
+
+    @property
+    def question(self) -> dict[str, Any] | None:
+        """Context and horizon that were asked for, and whether they were given."""
+        return self.report_data.get("question")
+
+    @property
     def scores(self) -> list[Score]:
         """Scores on the validation part: of the model, then of the baselines."""
         return self.report_data["scores"]
@@ -82,23 +112,25 @@ def fit_run(
     title: str,
     resume: bool = False,
     report: Report = lambda _: None,
+    stage: Callable[[str], None] = lambda _: None,
 ) -> Run:
     """Fit a model, compare it with the baselines on the validation part, and store the run.
 
-    `source` is a table, of which a part is set aside for validation, or the split of a protocol.
+    `source` is a table, of which a part is set aside for validation unless the request has a
+    validation table, or the split of a protocol. `stage` is told what is done outside of training.
     """
     panel = source.train.panel if isinstance(source, Split) else source
-    settings = {**_protocol_settings(source, request.model), **request.settings}
-    given = source.train if isinstance(source, Split) else source
-    prepared = prepare(request.model, request.system, settings, given)
     if isinstance(source, Split):
-        data = protocol_data(source, partial(windows_of_validation_part, source))
-    else:
-        data = table_data(source, prepared, request.seed)
+        _refuse_question(request)
+    elif request.validation is not None:
+        request = replace(request, validation=_like(request.validation, source))
+    prepared, data = _prepare(request, source)
     run_folder.claim(folder, request.note(panel), resume)
     if resume and (report_data := run_folder.finished_report_data(folder)) is not None:
         return _stored_run(folder, report_data)
-    training = TrainingOptions(folder=folder / "checkpoints", resume=resume, report=report)
+    training = TrainingOptions(
+        folder=folder / "checkpoints", resume=resume, report=report, stage=stage
+    )
     try:
         record = fit_and_score(
             prepared.forecaster,
@@ -106,12 +138,14 @@ def fit_run(
             seed=request.seed,
             training=training,
             with_baselines=True,
+            system=_compared_system(request, source),
             units=NO_UNITS if request.system is None else request.system.units,
         )
     except (DataError, ConfigError):
         if not resume:
             run_folder.release(folder)
         raise
+    stage("writing the report data")
     used = record.model.describe().get("config", prepared.settings)
     report_data = build_report_data(
         record.model,
@@ -121,7 +155,10 @@ def fit_run(
         sizes=data.sizes,
         scores=record.scores,
         settings={**used, "seed": request.seed},
+        question=prepared.question.content(),
+        warnings=[verdict] if (verdict := useless(record.scores, VALIDATION)) else [],
     )
+    report_data["left_out"] = list(record.left_out)
     extra = {"fingerprint": fingerprint(panel), "seed": request.seed}
     run_folder.write_outcome(folder, record, data.sizes, report_data, extra)
     return Run(
@@ -130,6 +167,50 @@ def fit_run(
         sizes=data.sizes,
         report_data=report_data,
     )
+
+
+def _prepare(request: Request, source: Panel | Split) -> tuple[Prepared, RunData]:
+    """The forecaster with its window sizes, and the parts that it is fitted to and scored on."""
+    settings = {**_protocol_settings(source, request.model), **request.settings}
+    if isinstance(source, Split):
+        prepared = prepare(request.model, request.system, settings, source.train)
+        question = replace(
+            prepared.question, context=source.sizes.context, horizon=source.sizes.horizon
+        )
+        data = protocol_data(source, partial(windows_of_validation_part, source))
+        return prepared._replace(question=question), data
+    prepared = prepare(
+        request.model,
+        request.system,
+        settings,
+        source,
+        context=request.context,
+        horizon=request.horizon,
+    )
+    return prepared, table_data(source, prepared, request.seed, request.validation)
+
+
+def _refuse_question(request: Request) -> None:
+    """Refuse a question or a validation table for a data set: its protocol has them."""
+    if request.context is not None or request.horizon is not None or request.validation is not None:
+        raise ConfigError(
+            "context, horizon and validation part of the scores are set by the data set's protocol"
+        )
+
+
+def _like(validation: Panel, table: Panel) -> Panel:
+    """The validation table with the columns of the table of the fit, in their order."""
+    check_clock(validation.layout, table.layout)
+    try:
+        return with_columns(validation, table.channels, table.control_names)
+    except DataError as error:
+        raise DataError(f"validation: {error.message}", hint=error.hint) from error
+
+
+def _compared_system(request: Request, source: Panel | Split) -> System | None:
+    """The physics of the baselines: that of the model, or that given with a table."""
+    uses_physics = find("models", request.model, "MODEL").physics
+    return request.system if uses_physics or not isinstance(source, Split) else None
 
 
 def _stored_run(folder: Path, report_data: dict[str, Any]) -> Run:

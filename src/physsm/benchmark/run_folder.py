@@ -8,17 +8,18 @@ the report data.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from physsm._errors import RunError
+from physsm._json import plain, to_json
 from physsm._values import Panel
 from physsm.benchmark.evaluate import BASELINES
+from physsm.benchmark.physics_baselines import PHYSICS_BASELINES
 from physsm.benchmark.pipeline import Record
-from physsm.benchmark.report_data import fingerprint, plain
+from physsm.benchmark.report_data import fingerprint
 from physsm.data.window import Sizes
 from physsm.models._base import AbstractFitted, load
 from physsm.models._files import save_model
@@ -48,14 +49,13 @@ def claim(folder: Path, request: Mapping[str, Any], resume: bool) -> None:
 
 
 def _check_same_request(folder: Path, request: Mapping[str, Any]) -> None:
-    stored = _stored_request(folder)
-    if stored == request:
-        return
+    stored = _stored_request(folder) or {}
+    names = {"fingerprint": "table", "validation": "validation table"}
     different = [
-        "table" if key == "fingerprint" else str(key)
-        for key in request
-        if not stored or stored.get(key) != request[key]
+        names.get(key, key) for key, wanted in request.items() if stored.get(key) != wanted
     ]
+    if not different:
+        return
     raise RunError(
         f"{folder} holds a run that differs in {' and '.join(different)}: continue it with the "
         "same table, settings and seed, or choose another folder"
@@ -85,13 +85,14 @@ def write_outcome(
     write_atomically(folder / "metrics.jsonl", _training_curve(record.model))
     write_json(folder / _REPORT_DATA, report_data)
     note = read_json(folder / _NOTE)
-    write_json(folder / _NOTE, {**note, "sizes": plain(vars(sizes))})
+    outcome = {"sizes": vars(sizes), "question": report_data.get("question")}
+    write_json(folder / _NOTE, {**note, **plain(outcome)})
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
 
 def _training_curve(model: AbstractFitted) -> bytes:
     points = model.training.curve if model.training is not None else []
-    return "".join(json.dumps(plain(point)) + "\n" for point in points).encode()
+    return "".join(to_json(point) + "\n" for point in points).encode()
 
 
 def finished_report_data(folder: Path) -> dict[str, Any] | None:
@@ -115,7 +116,7 @@ def load_baselines(folder: Path) -> dict[str, AbstractFitted]:
     """The fitted baselines of a run by name."""
     return {
         name: load(folder / "baselines" / name)
-        for name in BASELINES
+        for name in (*BASELINES, *PHYSICS_BASELINES)
         if (folder / "baselines" / name).is_dir()
     }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import math
 import shutil
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from physsm._errors import RunError
+from physsm._json import to_json
 from physsm._whole_files import try_lock
 from physsm.benchmark.experiment import BUDGETS, Experiment, Job
 from physsm.metrics._metric import every_score
@@ -134,5 +134,5 @@ def digest(job: Job) -> str:
     """A short hash of all that a job depends on; settings for other columns do not count."""
     row = job.row.model_dump(include={"model", "label", "physics", "ablation"})
     asked = {**job.model_dump(exclude={"row"}), "row": row, "settings": job.settings}
-    text = json.dumps(asked, sort_keys=True, default=str)
+    text = to_json(asked, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -50,6 +50,8 @@ def evaluate(
     if json:
         show_json(content)
         return
+    for warning in content["warnings"]:
+        show_plain(f"Warning: {warning}")
     show_scores(content["rows"])
     for sentence in sentences:
         show_plain(sentence)

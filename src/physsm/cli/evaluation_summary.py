@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from physsm._json import plain
+from physsm.benchmark.evaluate import Score
 from physsm.benchmark.evaluate_run import DataSetScores, TableScores
 from physsm.benchmark.named_data import NamedData
-from physsm.benchmark.report_data import plain
+from physsm.benchmark.verdict import useless
 
 
 def table_content(found: TableScores) -> dict[str, Any]:
     """Scores on a table as plain values."""
     return {
+        "warnings": _warnings(found.scores, "these windows"),
         "rows": plain(found.scores),
         "context": found.sizes.context,
         "horizon": found.sizes.horizon,
@@ -37,6 +40,7 @@ def table_sentences(found: TableScores) -> list[str]:
 def data_set_content(named: NamedData, found: DataSetScores) -> dict[str, Any]:
     """Scores on a test part as plain values."""
     return {
+        "warnings": _warnings(found.scores, "the test part"),
         "rows": plain(found.scores),
         "dataset": named.dataset.name,
         "protocol": named.protocol,
@@ -63,3 +67,8 @@ def data_set_sentences(named: NamedData, found: DataSetScores) -> list[str]:
             f"ADE and FDE, in m, are of positions in the first {reach or horizon} time steps{late}."
         )
     return [*sentences, *split.notes]
+
+
+def _warnings(scores: list[Score], part: str) -> list[str]:
+    verdict = useless(scores, part)
+    return [] if verdict is None else [verdict]

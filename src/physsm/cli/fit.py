@@ -10,6 +10,7 @@ import typer
 
 from physsm._registry import names_in
 from physsm.cli.columns import ChannelColumns, ControlColumns, SeriesColumn, TimeColumn, TimeUnit
+from physsm.cli.fit_options import Context, Hold, Horizon, NoRefit, with_options
 from physsm.cli.options import INTERRUPTED, DataDir, Debug, Json, Seed
 from physsm.cli.output import show_error, show_json
 
@@ -39,6 +40,16 @@ def fit(
         typer.Option(help="A TOML file with settings, or a named configuration, such as drone."),
     ] = None,
     model: Annotated[str, typer.Option(help=_MODELS)] = "phy_ssm",
+    horizon: Horizon = None,
+    context: Context = None,
+    validation: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table like TABLE to validate on; without it a part of TABLE is set aside."
+        ),
+    ] = None,
+    hold: Hold = None,
+    no_refit: NoRefit = False,
     seed: Seed = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     data_dir: DataDir = None,
@@ -55,19 +66,29 @@ def fit(
 
     columns = {"time": time, "series": series, "channels": channels, "controls": controls}
     source = read_source(table, physics, {**columns, "time-unit": time_unit}, data_dir)
+    settings = {} if config is None else read_settings(config, model)
     request = Request(
         model=model,
-        settings={} if config is None else read_settings(config, model),
+        settings=with_options(settings, model, no_refit=no_refit, hold=hold),
         system=source.system,
         seed=seed,
         data=source.data_set,
+        context=context,
+        horizon=horizon,
+        validation=None if validation is None else source.read_validation(validation),
     )
     use_compile_cache()
     began = perf_counter()
     try:
         with training_bar(f"fitting {model}") as report:
             run = fit_run(
-                request, source.data, out, title=source.title, resume=resume, report=report
+                request,
+                source.data,
+                out,
+                title=source.title,
+                resume=resume,
+                report=report,
+                stage=report.stage,
             )
     except KeyboardInterrupt:
         show_error(f"interrupted; the same command with --resume continues the run in {out}")

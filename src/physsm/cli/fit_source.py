@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from physsm._errors import ConfigError
 from physsm._values import Panel
 from physsm.benchmark.named_data import NamedData, named_data
 from physsm.cli.columns import read_columns, refuse_columns
+from physsm.data.table import read_table
 from physsm.datasets._dataset import Split
 from physsm.physics.read import find_structure
 from physsm.physics.system import System
@@ -32,6 +34,22 @@ class Source:
         if isinstance(self.data, Split):
             return f"units of {self.data.unit_words}"
         return "standard deviations of the training part"
+
+    def read_validation(self, path: Path) -> Panel:
+        """A validation table with the columns of the table."""
+        if isinstance(self.data, Split):
+            raise ConfigError(
+                f"--validation is only for a table, and {self.data_set} is a data set"
+            )
+        table = self.data
+        return read_table(
+            path,
+            time=table.layout.time,
+            series=table.layout.series,
+            channels=list(table.channels),
+            controls=list(table.control_names),
+            time_unit=table.layout.time_unit,
+        )
 
 
 def read_source(

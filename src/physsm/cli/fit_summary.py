@@ -18,6 +18,9 @@ def content(run: Run) -> dict[str, Any]:
     """Scores, unknowns, remarks and training of a run as plain values."""
     return {
         "run": str(run.folder),
+        "question": run.question,
+        "warnings": run.warnings,
+        "left_out": run.left_out,
         "rows": run.scores,
         "unknowns": _unknowns(run),
         "remarks": list(run.model.remarks()),
@@ -26,14 +29,18 @@ def content(run: Run) -> dict[str, Any]:
 
 
 def show_run(run: Run, source: Source, model: str, *, seconds: float) -> None:
-    """Print scores, unknowns and remarks, then how to read them."""
+    """Print warnings, scores, unknowns and remarks, then how to read them."""
+    for warning in run.warnings:
+        show_plain(f"Warning: {warning}")
     if not run.is_new:
         show_plain(f"The run in {run.folder} is already finished; nothing was trained.")
+    if run.question is not None:
+        show_plain(run.question["sentence"])
     show_scores(run.scores)
     if unknowns := _unknowns(run):
         show(unknown_table(unknowns))
         show_plain(interval_note(unknowns))
-    for sentence in (*run.model.remarks(), *_notes(run, source, model)):
+    for sentence in (*run.left_out, *run.model.remarks(), *_notes(run, source, model)):
         show_plain(sentence)
     interface, sizes = run.model.interface, run.sizes
     show_plain(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
 from typing import Any
@@ -12,6 +11,7 @@ from rich.console import Console, RenderableType
 from rich.measure import Measurement
 
 from physsm._errors import PhyssmError
+from physsm._json import to_json
 
 
 def show(renderable: RenderableType, *, may_cut: bool = True) -> None:
@@ -37,7 +37,7 @@ def show(renderable: RenderableType, *, may_cut: bool = True) -> None:
 
 def show_json(content: Any) -> None:
     """Print JSON."""
-    show_plain(json.dumps(content, indent=2))
+    show_plain(to_json(content, indent=2))
 
 
 def show_plain(text: str) -> None:

@@ -1,63 +1,107 @@
-"""Progress of a training on standard error: a bar with loss, rate and time left in a terminal, else
-a line at each tenth.
+"""Progress of a fit on standard error: in a terminal a bar with loss, rate and time left, then what
+is being done after the training; else a line at each tenth of the training, and for each later
+stage that takes long.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from time import perf_counter
+from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
     from physsm.training.loop import Progress as TrainingProgress
 
 
-_AFTERWARDS = "now intervals and scores"  # they may take as long as a short training
+_AFTERWARDS = "fitting the intervals"  # which may take as long as a short training
+_LONG = 2.0  # s: a shorter stage is not worth a line
+
+
+class FitProgress(Protocol):
+    """Receiver of the progress of a fit: called after each training step, and told each stage."""
+
+    def __call__(self, now: TrainingProgress) -> None:
+        """Show a training step."""
+        ...
+
+    def stage(self, name: str) -> None:
+        """Show what is done now."""
+        ...
 
 
 @contextlib.contextmanager
-def training_bar(label: str) -> Iterator[Callable[[TrainingProgress], None]]:
-    """A progress bar; yields the function that a fit reports to."""
+def training_bar(label: str) -> Iterator[FitProgress]:
+    """A progress bar; yields the receiver that a fit reports to."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _lines(label, console)
+        lines = _Lines(label, console)
+        yield lines
+        lines.stage("")
         return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
-        TextColumn("{task.completed:.0f}/{task.total:.0f}  {task.fields[state]}"),
+        TextColumn("{task.fields[state]}"),
         TimeRemainingColumn(compact=True),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(label, total=1, state="compiling")
-
-        def report(now: TrainingProgress) -> None:
-            if now.step:
-                state = _state(now) if now.step < now.steps else _AFTERWARDS
-                bar.update(task, completed=now.step, total=now.steps, state=state)
-
-        yield report
+        yield _Bar(bar, bar.add_task(label, total=1, state="compiling"))
 
 
-def _lines(label: str, console: Console) -> Callable[[TrainingProgress], None]:
-    """A line at the start, after the first step, and after each tenth of all steps."""
-    reported = -1
+class _Bar:
+    """The bar of a fit in a terminal."""
 
-    def report(now: TrainingProgress) -> None:
-        nonlocal reported
+    def __init__(self, bar: Progress, task: TaskID):
+        self._bar, self._task = bar, task
+
+    def __call__(self, now: TrainingProgress) -> None:
+        if now.is_over:
+            self.stage(_AFTERWARDS)
+        elif now.step:
+            state = f"{now.step}/{now.steps}  {_state(now)}"
+            self._bar.update(self._task, completed=now.step, total=now.steps, state=state)
+
+    def stage(self, name: str) -> None:
+        """Show what is done after the training, with a full bar."""
+        total = self._bar.tasks[0].total
+        self._bar.update(self._task, completed=total, state=name)
+
+
+class _Lines:
+    """Lines: at the start, after the first step, after each tenth of all steps, and after each
+    stage that took long.
+    """
+
+    def __init__(self, label: str, console: Console):
+        self._label, self._console = label, console
+        self._tenth = -1
+        self._stage, self._began = "", perf_counter()
+
+    def __call__(self, now: TrainingProgress) -> None:
         tenth = 10 * now.step // max(now.steps, 1)
-        if not now.seconds:
-            _print(console, f"{label}: compiling")
-        elif tenth > reported:
-            reported = tenth
+        if now.is_over:
+            self.stage(_AFTERWARDS)
+        elif not now.seconds:
+            self._print(": compiling")
+        elif tenth > self._tenth:
+            self._tenth = tenth
             seconds = (now.seconds - now.compile_seconds) / now.step * (now.steps - now.step)
-            then = f"{seconds:.0f} s left" if now.step < now.steps else _AFTERWARDS
-            _print(console, f"{label} {now.step}/{now.steps}  {_state(now)}  {then}")
+            then = f"  {seconds:.0f} s left" if now.step < now.steps else ""
+            self._print(f" {now.step}/{now.steps}  {_state(now)}{then}")
 
-    return report
+    def stage(self, name: str) -> None:
+        """A line for the stage before this one, if it took long."""
+        seconds = perf_counter() - self._began
+        if self._stage and seconds > _LONG:
+            self._print(f": {self._stage} took {seconds:.0f} s")
+        self._stage, self._began = name, perf_counter()
+
+    def _print(self, text: str) -> None:
+        _print(self._console, self._label + text)
 
 
 def _print(console: Console, line: str) -> None:

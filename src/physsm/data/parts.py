@@ -8,7 +8,15 @@ from typing import NamedTuple
 from physsm._errors import ConfigError, DataError
 from physsm._values import Panel
 from physsm.data.split import default_split
-from physsm.data.window import Part, Sizes, default_sizes, largest_sizes, narrowed, windows
+from physsm.data.window import (
+    LEAST_CONTEXT,
+    Part,
+    Sizes,
+    default_sizes,
+    largest_sizes,
+    narrowed,
+    windows,
+)
 
 
 @dataclass(frozen=True)
@@ -63,7 +71,8 @@ def make_parts(
     A protocol's windows are shortened to the model's sizes on both sides of their boundaries, and
     those closer together than its stride are dropped; measurements outside them are not used.
     Without a validation part, some of the series, or the ends of a few series, are used for
-    validation.
+    validation. Training series that are all too short for the horizon have windows with a shorter
+    one; validation windows have the horizon itself.
     """
     sizes = settings.sizes(train)
     if validation is None:
@@ -73,7 +82,7 @@ def make_parts(
     if isinstance(validation, Part):
         _check_horizon(validation, sizes.horizon, "validation")
     for_validation = settings.validation_sizes(sizes)
-    return Parts(_part(train, sizes), _part(validation, for_validation), sizes)
+    return Parts(_part(train, _fitting(train, sizes)), _part(validation, for_validation), sizes)
 
 
 def _check_horizon(part: Part, horizon: int, name: str) -> None:
@@ -87,6 +96,17 @@ def _check_horizon(part: Part, horizon: int, name: str) -> None:
             f"{longest}",
             hint="set a horizon that they have, or leave it to the protocol",
         )
+
+
+def _fitting(train: Panel | Part, sizes: Sizes) -> Sizes:
+    """Sizes with the longest horizon that a training series has room for."""
+    if isinstance(train, Part):
+        return sizes
+    longest = int(train.lengths.max(initial=0))
+    if longest - sizes.horizon >= LEAST_CONTEXT:
+        return sizes
+    context = max(LEAST_CONTEXT, min(sizes.context, longest // 2))
+    return replace(sizes, context=context, horizon=max(1, longest - context))
 
 
 def _part(given: Panel | Part, sizes: Sizes) -> Part:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Int
 
 from physsm._errors import ConfigError, DataError
 from physsm._values import Panel
 
 _SHARE = 0.2
+_GAPS = 20  # of the gap before validation rows, in a series
 ENOUGH_SERIES = 5  # with fewer, a fifth of the series would be less than one
 _LEAST_ROWS = 2  # as in a table: one row has no gap
 
@@ -46,23 +48,24 @@ def split_time(panel: Panel, share: float, gap: int) -> tuple[Panel, Panel]:
 
 
 def default_split(panel: Panel, seed: int, window: int) -> tuple[Panel, Panel]:
-    """Default training and validation panels.
+    """Default training and validation panels for windows of `window` rows.
 
-    From five series on, a fifth of them is validation. With fewer, it is the last fifth of each
-    series (at least one `window`) after a gap of one window. Series too short for that are split
-    by series if there are two. Validation series hold a window if any series does.
+    From five series on, a fifth of them is validation. With fewer, it is the end of each series: a
+    fifth of its rows, at least one window and at most half, after a gap of a twentieth (at most one
+    window). If that leaves one of several series without a training window, they are split by
+    series. Validation series hold a window if any series does.
     """
-    shortest = int(panel.lengths.argmin())
-    rows = int(panel.lengths[shortest])
-    long = np.flatnonzero(panel.lengths >= window)
-    if len(panel) < ENOUGH_SERIES and rows >= 3 * window:
-        return split_time(panel, max(_SHARE, window / rows), gap=window)
-    if len(panel) < 2:
-        raise DataError(
-            f"series {panel.ids[shortest]} has {rows} rows, too few to train on and to validate: "
-            f"with windows of {window} rows at least {3 * window} are needed",
-            hint="use a shorter window, or give a validation table",
-        )
+    lengths = panel.lengths
+    if len(panel) < ENOUGH_SERIES:
+        held_out = np.maximum(np.rint(_SHARE * lengths).astype(np.int64), window)
+        gaps = np.clip(lengths // _GAPS, 1, window)
+        left = lengths - gaps - held_out
+        if len(panel) == 1:
+            _check_one_series(panel, window, int(left[0]))
+            return _split_ends(panel, left, held_out)
+        if (left >= window).all():
+            return _split_ends(panel, left, held_out)
+    long = np.flatnonzero(lengths >= window)
     if len(long) < 2:
         return split_series(panel, _SHARE, seed)
     # A series shorter than a window is of little use for validation: it is trained on.
@@ -70,6 +73,26 @@ def default_split(panel: Panel, seed: int, window: int) -> tuple[Panel, Panel]:
     _, validation = split_series(panel.select(long), count / len(long), seed)
     train = [i for i, name in enumerate(panel.ids) if name not in set(validation.ids)]
     return panel.select(train), validation
+
+
+def _split_ends(
+    panel: Panel, left: Int[np.ndarray, " series"], held_out: Int[np.ndarray, " series"]
+) -> tuple[Panel, Panel]:
+    """The first `left` and the last `held_out` rows of each series."""
+    return panel.between(0, left), panel.between(panel.lengths - held_out, panel.lengths)
+
+
+def _check_one_series(panel: Panel, window: int, left: int) -> None:
+    """Fail where one series is too short for a validation window in its second half."""
+    rows = int(panel.lengths[0])
+    if 2 * window > rows or left < _LEAST_ROWS + 1:
+        raise DataError(
+            f"series {panel.ids[0]} has {rows} rows, too few to train on and to validate: a "
+            f"validation window, context and horizon, has {window} rows, and at most half of the "
+            f"rows may be validation",
+            hint=f"set a context and a horizon of at most {rows // 2} rows together, or give a "
+            "validation table",
+        )
 
 
 def _check_share(share: float) -> None:

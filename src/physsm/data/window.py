@@ -17,6 +17,8 @@ from jaxtyping import Float, Int
 from physsm._values import Panel, Query
 from physsm.data.split import ENOUGH_SERIES
 
+LEAST_CONTEXT = 2  # time steps: one has no gap
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -27,17 +29,44 @@ class Sizes:
     stride: int
 
 
-def default_sizes(panel: Panel) -> Sizes:
-    """Default sizes: a half, a quarter and a twentieth of the median series, at most 200, 100, 10.
-
-    For a few series, of a third of it: their ends are validation, after a gap of one window.
+class _SizeRule(NamedTuple):
+    """Rule of default sizes: one row of context, horizon and stride for so many rows of the median
+    series, at most so many of each, and the shares in words.
     """
-    typical = int(np.median(panel.lengths)) // (1 if len(panel) >= ENOUGH_SERIES else 3)
-    return Sizes(
-        context=min(200, max(2, typical // 2)),
-        horizon=min(100, max(1, typical // 4)),
-        stride=min(10, max(1, typical // 20)),
+
+    rows_per: tuple[int, int, int]
+    most: tuple[int, int, int]
+    words: tuple[str, str]
+
+
+_MANY_SERIES = _SizeRule((2, 4, 20), (200, 100, 10), ("a half", "a quarter"))
+_FEW_SERIES = _SizeRule((10, 10, 60), (200, 300, 10), ("a tenth", "a tenth"))
+
+
+def _size_rule(panel: Panel) -> _SizeRule:
+    """The rule for a panel. The ends of a few series are validation, and must hold a window."""
+    return _MANY_SERIES if len(panel) >= ENOUGH_SERIES else _FEW_SERIES
+
+
+def default_sizes(panel: Panel) -> Sizes:
+    """Default sizes: a half, a quarter and a twentieth of the median series, at most 200, 100, 10;
+    with fewer than five series a tenth, a tenth and a sixtieth, at most 200, 300, 10.
+    """
+    rule, typical = _size_rule(panel), int(np.median(panel.lengths))
+    chosen = (
+        min(most, max(least, typical // per))
+        for per, most, least in zip(rule.rows_per, rule.most, (2, 1, 1), strict=True)
     )
+    return Sizes(*chosen)
+
+
+def default_size_words(panel: Panel) -> dict[str, str]:
+    """How `default_sizes` chooses context and horizon, in words."""
+    rule = _size_rule(panel)
+    return {
+        name: f"{words} of the median series, at most {most}"
+        for name, words, most in zip(("context", "horizon"), rule.words, rule.most, strict=False)
+    }
 
 
 class Windows(NamedTuple):
@@ -114,7 +143,7 @@ def windows(panel: Panel, context: int, horizon: int, stride: int) -> Windows:
     cuts: list[tuple[int, int, int, int]] = []
     for i, length in enumerate(panel.lengths.tolist()):
         last = length - horizon
-        if last < 2:
+        if last < LEAST_CONTEXT:
             continue
         boundaries = range(last, min(context, last) - 1, -stride)
         cuts += [(i, max(0, b - context), b, b + horizon) for b in reversed(boundaries)]

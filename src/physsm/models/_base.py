@@ -29,6 +29,7 @@ from physsm.data.times import as_numbers
 from physsm.data.window import Part
 from physsm.models._files import Interface, Stored, read_model, save_model
 from physsm.models._intervals import Calibration
+from physsm.models._warnings import forecast_warnings
 from physsm.physics.system import System
 from physsm.training.loop import Result
 
@@ -169,7 +170,7 @@ class AbstractFitted(abc.ABC):
         panel = self.check(history)
         query = make_query(panel, times, horizon, controls)
         prediction = self._predict(panel, query, coverage is not None)
-        return self._as_forecast(panel, query.times, query.lengths, prediction, coverage)
+        return self._as_future(panel, query, prediction, coverage)
 
     @final
     def one_step(self, history: Any, coverage: float | None = 0.9) -> Forecast:
@@ -223,12 +224,25 @@ class AbstractFitted(abc.ABC):
                 time_unit=fitted.layout.time_unit,
                 may_be_unmeasured=True,
             )
-        _check_clock(panel.layout, fitted.layout)
+        check_clock(panel.layout, fitted.layout)
         return panel
 
     def save(self, folder: Any) -> None:
         """Write the model into a folder, for `physsm.load`."""
         save_model(self, folder)
+
+    @property
+    def fitted_horizon(self) -> int | None:
+        """Time steps ahead that the model was fitted for; None where there is no such number."""
+        return self.interface.horizon
+
+    def _as_future(
+        self, history: Panel, query: Query, prediction: Prediction, coverage: float | None
+    ) -> Forecast:
+        """A prediction of the future with intervals and warnings."""
+        future = self._as_forecast(history, query.times, query.lengths, prediction, coverage)
+        more = forecast_warnings(future, history, self.fitted_horizon, self.interface.median_gap)
+        return replace(future, warnings=(*future.warnings, *more))
 
     def _as_forecast(
         self,
@@ -292,7 +306,7 @@ def load(folder: Any) -> AbstractFitted:
     return read_model(folder, restore)
 
 
-def _check_clock(here: Layout, there: Layout) -> None:
+def check_clock(here: Layout, there: Layout) -> None:
     """Fail where times have another kind or unit than in the table of the fit."""
     kinds = ["dates" if layout.origin else "numbers" for layout in (here, there)]
     if kinds[0] != kinds[1]:

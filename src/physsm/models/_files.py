@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkab
 import numpy as np
 
 from physsm._errors import PhyssmError, RunError
+from physsm._json import not_finite
 from physsm._registry import names_in
 from physsm._values import Layout, Panel
 from physsm.data.scale import channel_moments
@@ -36,7 +37,8 @@ _ARRAYS = "model.safetensors"
 class Interface:
     """Columns of a fitted model, and the layout of its training table.
 
-    `channel_scale` is the standard deviation of each channel there: the scale of scores.
+    `channel_scale` is the standard deviation of each channel there: the scale of scores. `horizon`
+    are the time steps that its forecasts were fitted for, where a model has such a number.
     """
 
     channels: tuple[str, ...]
@@ -44,6 +46,7 @@ class Interface:
     layout: Layout
     median_gap: float
     channel_scale: tuple[float, ...] = ()
+    horizon: int | None = None
 
     @classmethod
     def of(cls, panel: Panel) -> Interface:
@@ -98,21 +101,40 @@ class Storable(Protocol):
 
 
 def save_model(fitted: Storable, folder: Any, extra: dict[str, Any] | None = None) -> None:
-    """Write a fitted model; `extra` are further plain values for `model.json`."""
-    target = Path(folder)
+    """Write a fitted model; `extra` are further plain values for `model.json`. A model with numbers
+    that are not finite is refused before anything is written.
+    """
+    target, arrays = Path(folder), fitted.arrays()
+    described = {
+        "interface": asdict(fitted.interface),
+        "calibration": fitted.calibration.to_json(),
+        "description": fitted.describe(),
+    }
+    _check_finite(fitted.name, arrays, described)
     make_folder(target)
-    write_arrays(target / _ARRAYS, fitted.arrays())
+    write_arrays(target / _ARRAYS, arrays)
     content = {
         "format": FORMAT,
         "model": fitted.name,
         "version": version("physsm"),
         "checksum": _checksum(target / _ARRAYS),
-        "interface": asdict(fitted.interface),
-        "calibration": fitted.calibration.to_json(),
-        "description": fitted.describe(),
+        **described,
         **(extra or {}),
     }
     write_json(target / "model.json", content)
+
+
+def _check_finite(model: str, arrays: Mapping[str, np.ndarray], described: Any) -> None:
+    """Fail where an array or a number of a model is not finite."""
+    numbers = {name: int((~np.isfinite(array)).sum()) for name, array in arrays.items()}
+    wrong = [f"{number} in the array {name}" for name, number in numbers.items() if number]
+    wrong += [f"that of {place}"] if (place := not_finite(described)) is not None else []
+    if wrong:
+        raise RunError(
+            f"{model} cannot be saved, because some of its numbers are not finite: {wrong[0]}; its "
+            "fit diverged: check the scale of the data, set bounds on the unknowns, or lower the "
+            "learning rate"
+        )
 
 
 T = TypeVar("T")
@@ -194,6 +216,7 @@ def _interface(content: dict[str, Any]) -> Interface:
         layout=Layout(**content["layout"]),
         median_gap=float(content["median_gap"]),
         channel_scale=tuple(float(scale) for scale in content["channel_scale"]),
+        horizon=None if (horizon := content.get("horizon")) is None else int(horizon),
     )
 
 

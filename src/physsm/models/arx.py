@@ -57,7 +57,7 @@ class Config(BaseModel):
       smallest.
     - `spacing`: gaps from one lag to the next. 50 lags with a spacing of two span 98 gaps.
     - `horizon`: time steps of the forecasts in validation and for the intervals. By default a
-      quarter of the median series (a twelfth with fewer than five series), at most 100.
+      quarter of the median series, at most 100; with fewer than five series a tenth, at most 300.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

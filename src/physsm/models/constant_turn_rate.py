@@ -52,7 +52,7 @@ class Config(BaseModel):
     - `points`: candidates for the number of last positions (and headings). For each track the
       number with the least squared distance in validation is chosen.
     - `horizon`: time steps of the forecasts in validation and for the intervals. By default a
-      quarter of the median series (a twelfth with fewer than five series), at most 100.
+      quarter of the median series, at most 100; with fewer than five series a tenth, at most 300.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -73,7 +73,7 @@ class Config(BaseModel):
       is fitted by itself; then a few that do not determine their unknowns diverge.
     - `substeps`: steps of the solver in a median gap.
     - `horizon`: time steps of the forecasts in validation and for the intervals. By default a
-      quarter of the median series (a twelfth with fewer than five series), at most 100.
+      quarter of the median series, at most 100; with fewer than five series a tenth, at most 300.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import types
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
@@ -120,8 +121,16 @@ class TrainingPart(TypedDict):
     best_step: int
 
 
-class Contents(TypedDict):
-    """Contents of a page."""
+class QuestionPart(TypedDict):
+    """Question of a run: context and horizon of its evaluation windows, and a sentence."""
+
+    context: int
+    horizon: int
+    sentence: str
+
+
+class _RequiredContents(TypedDict):
+    """Contents that every file has."""
 
     format: int
     title: str
@@ -136,6 +145,12 @@ class Contents(TypedDict):
     training: TrainingPart | None
     settings: dict[str, Any]
     warnings: list[str]
+
+
+class Contents(_RequiredContents, total=False):
+    """Contents of a page. Older files have no question."""
+
+    question: QuestionPart | None
 
 
 def read_contents(path: Path) -> Contents:
@@ -183,7 +198,7 @@ def _form_error(value: object, expected: Any, path: str) -> str | None:
     if expected is Any:
         return None
     if is_typeddict(expected):
-        return _object_error(value, _fields(expected), path)
+        return _object_error(value, _fields(expected), path, expected.__optional_keys__)
     origin, arguments = get_origin(expected), get_args(expected)
     if origin is types.UnionType or type(None) in arguments:
         return _union_error(value, arguments, path)
@@ -204,11 +219,15 @@ def _form_error(value: object, expected: Any, path: str) -> str | None:
     return None if fits else f"{path} should be {_NAMES[expected]}"
 
 
-def _object_error(value: object, fields: dict[str, Any], path: str) -> str | None:
+def _object_error(
+    value: object, fields: dict[str, Any], path: str, optional: Collection[str] = ()
+) -> str | None:
     if not isinstance(value, dict):
         return f"{path} should be an object"
     for key, expected in fields.items():
         inner = f"{path}.{key}" if path else key
+        if key not in value and key in optional:
+            continue
         if key not in value:
             return f"{inner} is missing"
         if error := _form_error(value[key], expected, inner):

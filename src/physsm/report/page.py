@@ -79,10 +79,15 @@ def _header(contents: Contents) -> str:
     return f"""<header>
 <h1>{escape(contents["title"])}</h1>
 <p class=summary>{_summary(contents)}</p>
-<dl class=facts>
+{_question(contents)}<dl class=facts>
 {entries}
 </dl>
 </header>"""
+
+
+def _question(contents: Contents) -> str:
+    question = contents.get("question")
+    return "" if question is None else f"<p>{escape(question['sentence'])}</p>\n"
 
 
 def _summary(contents: Contents) -> str:

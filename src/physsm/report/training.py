@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from physsm._json import to_json
 from physsm.report.contents import Contents, TrainingPart
 from physsm.report.figure import training_figure
 from physsm.report.markup import NOTHING, Column, count, duration, escape, is_finite, table
@@ -49,4 +48,4 @@ def _text(value: object) -> str:
         return value
     if value is None or (isinstance(value, float) and not is_finite(value)):
         return NOTHING
-    return json.dumps(value, ensure_ascii=False)
+    return to_json(value, ensure_ascii=False)

@@ -16,6 +16,7 @@ from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as to_safetensors
 
 from physsm._errors import RunError
+from physsm._json import to_json
 from physsm._whole_files import whole_file
 
 
@@ -40,9 +41,8 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write strict JSON, which has no NaN."""
-    text = json.dumps(content, indent=1, allow_nan=False)
-    write_atomically(path, text.encode())
+    """Write JSON; numbers that are not finite become null."""
+    write_atomically(path, to_json(content, indent=1).encode())
 
 
 def read_bytes(path: Path) -> bytes:

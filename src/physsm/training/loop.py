@@ -21,7 +21,7 @@ import optax
 from jaxtyping import Array, PyTree
 from pydantic import BaseModel, ConfigDict, Field
 
-from physsm._errors import RunError
+from physsm._errors import TrainingError
 from physsm._programs import Program, release_memory
 from physsm.training.checkpoint import make_folder
 from physsm.training.optimiser import OptimiserSettings, guarded_update, make_optimiser
@@ -32,6 +32,8 @@ from physsm.training.state import (
     read_checkpoint,
     write_checkpoint,
 )
+
+_HOPELESS = 10  # steps in a row without a finite loss
 
 
 class TrainingSettings(BaseModel):
@@ -80,7 +82,8 @@ class Task:
     `batches(epoch, generator)` yields trees of arrays that all have the same shapes. `validate`
     computes the loss of the whole validation part; lower is better. `identity` names the loss among
     all compiled programs, see `Program`. With `start_counts` the parameters at the start are
-    validated too, and are returned if training finds none that are better.
+    validated too, and are returned if training finds none that are better. `explain(params, batch)`
+    may say in a sentence where a loss that is not finite comes from.
     """
 
     params: PyTree
@@ -90,6 +93,7 @@ class Task:
     validate: Callable[[PyTree], float]
     identity: str | None = None
     start_counts: bool = False
+    explain: Callable[[PyTree, Any], str | None] = lambda params, batch: None
 
 
 @dataclass
@@ -106,6 +110,7 @@ class Progress:
     skipped: int = 0
     seconds: float = 0.0
     compile_seconds: float = 0.0
+    is_over: bool = False
 
 
 @dataclass
@@ -195,10 +200,25 @@ class Training:
         state.params, state.optimiser = jax.tree.unflatten(self._structure, leaves)
         position.step += 1
         position.skipped += not bool(is_taken)
+        position.skipped_in_a_row = 0 if is_taken else position.skipped_in_a_row + 1
         self.progress.loss = float(loss)
         self.progress.seconds = time.perf_counter() - self._started
         self._report()
+        if position.skipped_in_a_row >= _HOPELESS:
+            raise self._hopeless(batch)
         return self.progress.loss
+
+    def _hopeless(self, batch: Any) -> TrainingError:
+        """The error of a training without a finite loss for many steps."""
+        position = self.state.position
+        reason = self.task.explain(eqx.combine(self.state.params, self._static), batch)
+        return TrainingError(
+            f"the training ended at step {position.step} of {self.progress.steps}: from step "
+            f"{position.step - _HOPELESS + 1} on, {_HOPELESS} steps in a row had a loss or a "
+            f"gradient that is not a finite number{f'. {reason}' if reason else ''}\n"
+            "  set bounds on the unknowns, a shorter horizon or a smaller learning rate "
+            "(training.optimiser.learning_rate), or check the scale of the data"
+        )
 
     def validate(self, losses: list[float]) -> None:
         """Record the validation loss after an epoch with these losses, and write a checkpoint."""
@@ -211,14 +231,16 @@ class Training:
     def result(self) -> Result:
         """The best parameters; an error if no step or no validation had a finite loss."""
         position = self.state.position
+        self.progress.is_over = True
+        self._report()
         if position.skipped == position.step and not self.task.start_counts:
-            raise RunError(
+            raise TrainingError(
                 "no training step could be taken, because the loss was never a finite number: the "
                 "solution of the equations may diverge, or their solver may need more steps; check "
                 "the physics text and the scale of the data, or lower the learning rate"
             )
         if position.best is None:
-            raise RunError(
+            raise TrainingError(
                 "training never reached a finite validation loss: lower the learning rate, or "
                 "check the physics text and the scale of the data"
             )

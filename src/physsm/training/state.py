@@ -40,6 +40,7 @@ class Position:
     epoch: int = 0
     step: int = 0
     skipped: int = 0
+    skipped_in_a_row: int = 0
     best: float | None = None
     best_step: int = 0
     since_best: int = 0

@@ -142,7 +142,7 @@ class AbstractBaseline(AbstractFitted):
 
 class HorizonConfig(BaseModel):
     """`horizon`: time steps of the forecasts that the intervals are fitted to. By default a quarter
-    of the median series (a twelfth with fewer than five series), at most 100.
+    of the median series, at most 100; with fewer than five series a tenth, at most 300.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -271,7 +271,11 @@ def with_intervals(fitted: C, train: Panel, validation: Panel, horizon: int) -> 
     origins, measured = rolling_origins(train, horizon, _ORIGINS)
     error = (measured - fitted._mean(train, origins)) / fitted.channel_scales.scale
     lead = lead_times(train, origins)
-    fitted = replace(fitted, spread=spread_by_lead(error, lead, train.median_gap))
+    fitted = replace(
+        fitted,
+        spread=spread_by_lead(error, lead, train.median_gap),
+        interface=replace(fitted.interface, horizon=horizon),
+    )
     origins, measured = rolling_origins(validation, horizon, _ORIGINS)
     predicted = fitted.predict_from(validation, origins)
     return replace(fitted, calibration=calibrate(measured, predicted.mean, predicted.spread))

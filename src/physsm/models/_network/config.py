@@ -23,8 +23,9 @@ class NetworkConfig(BaseModel):
     """Settings of every network: sizes of its windows, and its training.
 
     - `context`, `horizon`, `stride`: time steps of a training window and between windows; by
-      default a half, a quarter and a twentieth of the median series, at most 200, 100 and 10, or
-      those of the protocol's windows.
+      default a half, a quarter and a twentieth of the median series, at most 200, 100 and 10 (with
+      fewer than five series a tenth, a tenth and a sixtieth, at most 200, 300 and 10), or those of
+      the protocol's windows.
     - `validation_stride`: time steps between the windows that select the best parameters, by
       default the horizon; fewer steps give more windows of a short validation part.
     - `hide`: share of measurements hidden from the encoder in training.

@@ -53,6 +53,11 @@ class FittedNetwork(AbstractFitted):
         """Scales of the table and of the states."""
         return self.network.scales
 
+    @property
+    def fitted_horizon(self) -> int | None:
+        """The horizon of its windows."""
+        return self.sizes.horizon
+
     @cached_property
     def compiled(self) -> CompiledNetwork:
         """The network's functions as compiled programs."""

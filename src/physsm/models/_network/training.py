@@ -15,7 +15,7 @@ from physsm._arguments import LARGEST_SEED, whole_number
 from physsm._errors import DataError
 from physsm._values import Panel
 from physsm.data.parts import Parts, WindowSettings
-from physsm.data.window import Batch, Sizes, Windows, gather, shuffled_batches
+from physsm.data.window import Batch, Sizes, Windows, gather, largest_sizes, shuffled_batches
 from physsm.models._base import AbstractForecaster
 from physsm.models._files import Interface
 from physsm.models._intervals import uncalibrated
@@ -82,6 +82,11 @@ class NetworkForecaster(AbstractForecaster, Generic[F]):
         """The minimised loss. `progress` runs from 0 to 1 over the training."""
 
     @staticmethod
+    def explain(network: Any, batch: Batch, context: int) -> str | None:
+        """A sentence on where a loss that is not finite comes from; None if it is not known."""
+        return None
+
+    @staticmethod
     @abc.abstractmethod
     def error(network: Any, batch: Batch, context: int) -> Array:
         """The error on validation windows: lower for better parameters."""
@@ -108,7 +113,7 @@ class NetworkForecaster(AbstractForecaster, Generic[F]):
         panel = parts.train.panel
         network = self.network(panel, parts.validation.panel, parts.sizes, seed)
         result = run_training(
-            make_task(network, parts, self.config, self.objective, type(self).error),
+            make_task(network, parts, self.config, self.objective, type(self).error, self.explain),
             self.config.training,
             seed=seed,
             folder=None if folder is None else Path(folder),
@@ -146,20 +151,22 @@ def make_task(
     config: NetworkConfig,
     objective: Callable[[Any, Batch, int, Array, Array], Array],
     error: Callable[..., Array],
+    explain: Callable[[Any, Batch, int], str | None] = lambda *_: None,
 ) -> Task:
     """The task of training a network by an objective of windows. `error`, a function of a module,
-    of windows too, chooses the best parameters.
+    of windows too, chooses the best parameters. `explain` is that of the forecaster.
     """
     sizes, scale = parts.sizes, network.scales.table.scale
     train, validation = scale(parts.train.panel), scale(parts.validation.panel)
     chosen = _without_breaks(train, parts.train.windows)
     size = min(config.training.batch_size, chosen.number)
     per_epoch = config.training.batches_per_epoch(-(-chosen.number // size))
+    horizon = largest_sizes(chosen).horizon  # shorter than in validation if series are too short
 
     def batches(epoch: int, generator: np.random.Generator) -> Iterator[Batch]:
         hide = (config.hide, generator) if config.hide else None
         for part in islice(shuffled_batches(chosen, size, generator), per_epoch):
-            yield gather(train, part, sizes.context, sizes.horizon, FIRST_GAP, hide)
+            yield gather(train, part, sizes.context, horizon, FIRST_GAP, hide)
 
     blocks = list(_even_blocks(parts.validation.windows, _VALIDATION_BATCH))
 
@@ -181,6 +188,7 @@ def make_task(
         validate=validate,
         identity=f"objective {sizes.context} {network.identity}",
         start_counts=network.starts_well,
+        explain=lambda params, batch: explain(params, batch, sizes.context),
     )
 
 

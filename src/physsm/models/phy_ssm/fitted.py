@@ -165,7 +165,7 @@ class FittedStateSpace(FittedNetwork):
         query = make_query(history, times, None, controls)
         boundary = jax.tree.map(lambda leaf: leaf[None], stream.boundary)
         prediction = self._continue(boundary, history, query, coverage is not None)
-        return self._as_forecast(history, query.times, query.lengths, prediction, coverage)
+        return self._as_future(history, query, prediction, coverage)
 
     @cached_property
     def _update(self) -> Callable[[Boundary, Observations], Boundary]:

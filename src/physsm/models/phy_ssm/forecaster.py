@@ -27,6 +27,7 @@ from physsm.models.phy_ssm.fit_linear_bypass import fit_linear_bypass, with_weig
 from physsm.models.phy_ssm.fitted import FittedStateSpace
 from physsm.models.phy_ssm.linear_bypass import LinearBypass
 from physsm.models.phy_ssm.network import Network
+from physsm.models.phy_ssm.not_finite import explain_not_finite
 from physsm.models.phy_ssm.objective import objective, reconstruction
 from physsm.physics.system import System
 
@@ -36,6 +37,7 @@ class StateSpaceForecaster(NetworkForecaster[FittedStateSpace]):
 
     objective = staticmethod(objective)
     error = staticmethod(reconstruction)
+    explain = staticmethod(explain_not_finite)
     config: Config
 
     def network(self, panel: Panel, held_out: Panel, sizes: Sizes, seed: int) -> Network:
