@@ -82,7 +82,7 @@ def test_a_run_and_a_job_fit_the_same_model(tmp_path):
     split = make_split(job, None)
     request = Request(model="s5", settings=S5, system=None, seed=3, data="pendulum:states")
     run = fit_run(request, split, tmp_path / "run", title="")
-    expected = score(run.model, windows_of_test_part(split))
+    expected = score(run.model, windows_of_test_part(split), {"theta": "rad"})
     expected.pop("model")
     assert result["metrics"] == plain(expected)
 

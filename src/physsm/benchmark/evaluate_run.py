@@ -9,7 +9,7 @@ from typing import Any
 from physsm._errors import ConfigError, DataError
 from physsm.benchmark.evaluate import Score, beside, evaluate, score_all
 from physsm.benchmark.evaluation_windows import windows_of_test_part
-from physsm.benchmark.named_data import NamedData
+from physsm.benchmark.named_data import NamedData, units_of
 from physsm.benchmark.run_folder import data_of, is_table_of, load_baselines, run_sizes
 from physsm.data.window import Sizes
 from physsm.datasets._dataset import Split
@@ -68,7 +68,7 @@ def score_on_data_set(run: Path, named: NamedData, data_dir: Path | None) -> Dat
         )
     windows = windows_of_test_part(split)
     return DataSetScores(
-        scores=score_all(beside(model, load_baselines(run)), windows, named.dataset.all_units()),
+        scores=score_all(beside(model, load_baselines(run)), windows, units_of(named.dataset)),
         split=split,
         windows=len(windows.history),
     )

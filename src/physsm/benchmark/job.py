@@ -17,6 +17,7 @@ from physsm._json import plain
 from physsm._registry import find
 from physsm.benchmark.evaluation_windows import windows_of_test_part
 from physsm.benchmark.experiment import Job
+from physsm.benchmark.named_data import units_of
 from physsm.benchmark.pipeline import (
     Record,
     Report,
@@ -100,7 +101,7 @@ def _fit_and_score(job: Job, split: Split, folder: Path, report: Report) -> Reco
             seed=job.seed,
             training=training,
             with_baselines=False,
-            units=dataset.all_units(),
+            units=units_of(dataset),
         )
     except DataError as error:
         raise ConfigError(

@@ -38,3 +38,10 @@ def named_data(text: str) -> NamedData | None:
     dataset: Dataset = find("datasets", name, "DATASET")
     default = "strict" if "strict" in dataset.protocols else next(iter(dataset.protocols))
     return NamedData(dataset, protocol or default)
+
+
+def units_of(dataset: Dataset) -> dict[str, str]:
+    """Units of the columns of a data set: those that its system declares, and the others."""
+    from physsm.physics.read import load_structure  # late, because SymPy loads slowly
+
+    return {**load_structure(dataset.system).physics.units, **dataset.units}

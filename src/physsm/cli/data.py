@@ -146,7 +146,7 @@ def describe(
     """Describe a table or a data set: times, gaps, missing values, ranges."""
     from rich.console import Console
 
-    from physsm.benchmark.named_data import named_data
+    from physsm.benchmark.named_data import named_data, units_of
     from physsm.cli.columns import refuse_columns
     from physsm.cli.data_tables import describe_panel, describe_split
 
@@ -160,7 +160,7 @@ def describe(
         with Console(stderr=True).status(f"making the {protocol} split of {name}"):
             split = named.split(data_dir)
             content, page = describe_split(named.dataset, protocol, split)
-        panel, units = split.train.panel, named.dataset.all_units()
+        panel, units = split.train.panel, units_of(named.dataset)
         title = f"{name}, {protocol} protocol: training part"
     else:
         panel, units = _read(what, columns), {}

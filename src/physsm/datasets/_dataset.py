@@ -125,12 +125,6 @@ class Dataset:
     sources: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
 
-    def all_units(self) -> dict[str, str]:
-        """Units of columns: those that the system declares, and the others."""
-        from physsm.physics.read import load_structure  # late, because SymPy loads slowly
-
-        return {**load_structure(self.system).physics.units, **self.units}
-
     def split(self, protocol: str, **settings: object) -> Split:
         """Split of a protocol."""
         if protocol not in self.protocols:
