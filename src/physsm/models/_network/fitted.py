@@ -28,6 +28,17 @@ M = TypeVar("M", bound="FittedNetwork")
 _SMALLEST_SPREAD = 1e-6  # scaled: an interval must not have the width zero
 
 
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A stage of a fit: its root mean square error over the horizon on validation windows, scaled,
+    and whether its result was kept.
+    """
+
+    name: str
+    error: float
+    kept: bool
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedNetwork(AbstractFitted):
     """A trained network.
@@ -47,6 +58,7 @@ class FittedNetwork(AbstractFitted):
     sizes: Sizes
     system: System | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
     training: Result | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
+    stages: tuple[Stage, ...] = ()
 
     @property
     def scales(self) -> Any:
@@ -101,6 +113,7 @@ class FittedNetwork(AbstractFitted):
             "scales": asdict(self.scales),
             "noise": list(self.noise),
             "sizes": asdict(self.sizes),
+            "stages": [asdict(stage) for stage in self.stages],
         }
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -126,6 +139,7 @@ class FittedNetwork(AbstractFitted):
             calibration=stored.calibration,
             noise=standard_deviations(description["noise"]),
             sizes=sizes,
+            stages=tuple(Stage(**stage) for stage in description.get("stages", [])),
             **cls._own_fields(description),
         )
 

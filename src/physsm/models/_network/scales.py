@@ -73,9 +73,9 @@ class StateScales:
 
     `measured[c]` is the state that channel c measures, or -1; `expression[c]` is the observation of
     the physics that it is a measurement of (as `level` in `observe level = ?gain*h`), or -1.
-    `state_offset` are the means of states, scaled. `unknown_size` is the natural size of each unknown: what changes a
-    scaled state by one in the `signal_time`, in which signals change by their own size (in the
-    network's unit of time). Without physics there are no states.
+    `state_offset` are the means of states, scaled. `unknown_size` is the natural size of each
+    unknown: what changes a scaled state by one in the `signal_time`, in which signals change by
+    their own size (in the network's unit of time). Without physics there are no states.
     """
 
     measured: tuple[int, ...]

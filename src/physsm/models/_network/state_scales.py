@@ -226,7 +226,9 @@ def _unknown_sizes(
     effect = effect * (table.time_scale * given.signal_time)
     largest = np.where(np.isfinite(effect), effect, 0).max((0, 1))
     if any(observation >= 0 for observation in given.expression):
-        observe = jax.jit(jax.jacfwd(lambda theta: system.observe(theta, z_ext[: len(system.states)], u)))
+        observe = jax.jit(
+            jax.jacfwd(lambda theta: system.observe(theta, z_ext[: len(system.states)], u))
+        )
         slopes = np.abs(np.asarray(observe(zeros)))
         for channel, observation in enumerate(given.expression):
             if observation >= 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast
@@ -21,16 +22,46 @@ from physsm.models._files import Interface
 from physsm.models._intervals import uncalibrated
 from physsm.models._network.compiled import CompiledNetwork
 from physsm.models._network.config import NetworkConfig
-from physsm.models._network.fitted import FittedNetwork
+from physsm.models._network.fitted import FittedNetwork, Stage
 from physsm.models._network.observations import FIRST_GAP
 from physsm.physics.system import System
-from physsm.training.loop import Progress, Task
+from physsm.training.loop import Progress, Result, Task, TrainingSettings
 from physsm.training.loop import train as run_training
 
 F = TypeVar("F", bound=FittedNetwork)
 
 _BREAK = 1000  # median gaps: a longer one is a break in the series
 _VALIDATION_BATCH = 64
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Start:
+    """The start of a training: a network, the stages that led to it, whether nothing is left to
+    train, and other training settings than those of the model, if it needs some.
+    """
+
+    network: Any
+    stages: tuple[Stage, ...] = ()
+    is_complete: bool = False
+    training: TrainingSettings | None = None
+
+
+def network_stage(result: Result, has_start: bool) -> tuple[Stage, ...]:
+    """The stage of a training whose start was validated too; none without such a start."""
+    best = result.progress.best_validation
+    if not has_start or best is None:
+        return ()
+    return (Stage(name="network", error=float(np.sqrt(best)), kept=result.progress.best_step > 0),)
+
+
+def _all_rows(train: Any, validation: Any, parts: Parts) -> Panel:
+    """All series that a fit was given: of a table that was split, with the rows of the gap."""
+    if isinstance(train, Panel) and validation is None:
+        return train
+    first, second = parts.train.panel, parts.validation.panel
+    if validation is None:
+        return first
+    return Panel.from_series([*first, *second], first.channels, first.control_names, first.layout)
 
 
 class NetworkForecaster(AbstractForecaster, Generic[F]):
@@ -111,26 +142,40 @@ class NetworkForecaster(AbstractForecaster, Generic[F]):
         parts = self.parts(train, validation, seed=seed)
         check_windows(parts)
         panel = parts.train.panel
-        network = self.network(panel, parts.validation.panel, parts.sizes, seed)
-        result = run_training(
-            make_task(network, parts, self.config, self.objective, type(self).error, self.explain),
-            self.config.training,
-            seed=seed,
-            folder=None if folder is None else Path(folder),
-            resume=resume,
-            report=report,
-        )
+        built = self.network(panel, parts.validation.panel, parts.sizes, seed)
+        start = self.start(built, parts, seed)
+        network, result, stages = start.network, None, start.stages
+        if not start.is_complete:
+            objective, error = self.objective, type(self).error
+            result = run_training(
+                make_task(network, parts, self.config, objective, error, self.explain),
+                start.training or self.config.training,
+                seed=seed,
+                folder=None if folder is None else Path(folder),
+                resume=resume,
+                report=report,
+            )
+            network, stages = result.params, (*stages, *network_stage(result, bool(stages)))
         channels = len(panel.channels)
         fitted = cast(type[F], self.Fitted)(
             system=self.system,
-            network=result.params,
+            network=network,
             interface=Interface.of(panel),
             calibration=uncalibrated(channels),
             noise=(1.0,) * channels,
             sizes=parts.sizes,
             training=result,
+            stages=stages,
         )
-        return fitted.completed(parts)
+        return self.refitted(fitted.completed(parts), _all_rows(train, validation, parts))
+
+    def start(self, network: Any, parts: Parts, seed: int) -> Start:
+        """Where training starts: by default the network as it is built."""
+        return Start(network=network)
+
+    def refitted(self, fitted: F, panel: Panel) -> F:
+        """The model after a last fit to all rows, training and validation; by default unchanged."""
+        return fitted
 
 
 def check_windows(parts: Parts) -> None:

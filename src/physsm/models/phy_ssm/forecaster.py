@@ -10,11 +10,12 @@ import equinox as eqx
 
 from physsm._errors import ConfigError
 from physsm._values import Panel
+from physsm.data.parts import Parts
 from physsm.data.window import Sizes
 from physsm.models._base import read_config
 from physsm.models._network.scales import table_scales
 from physsm.models._network.state_scales import state_scales
-from physsm.models._network.training import NetworkForecaster
+from physsm.models._network.training import NetworkForecaster, Start
 from physsm.models.phy_ssm.build import build_network
 from physsm.models.phy_ssm.bypass_inputs import (
     BypassInputs,
@@ -25,18 +26,22 @@ from physsm.models.phy_ssm.bypass_inputs import (
 from physsm.models.phy_ssm.config import Config, Preset, preset_settings
 from physsm.models.phy_ssm.fit_linear_bypass import fit_linear_bypass, with_weights
 from physsm.models.phy_ssm.fitted import FittedStateSpace
+from physsm.models.phy_ssm.grey_box.fit import fit_grey_box, refitted, with_arrays_of
 from physsm.models.phy_ssm.linear_bypass import LinearBypass
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.not_finite import explain_not_finite
-from physsm.models.phy_ssm.objective import objective, reconstruction
+from physsm.models.phy_ssm.objective import horizon_error, objective
+from physsm.models.phy_ssm.unit import PhysicsUnit
+from physsm.models.phy_ssm.unknown_network import ConstantUnknowns
 from physsm.physics.system import System
+from physsm.training.loop import TrainingSettings
 
 
 class StateSpaceForecaster(NetworkForecaster[FittedStateSpace]):
     """Settings of Phy-SSM and of the plain S5 model: the same network, with or without physics."""
 
     objective = staticmethod(objective)
-    error = staticmethod(reconstruction)
+    error = staticmethod(horizon_error)
     explain = staticmethod(explain_not_finite)
     config: Config
 
@@ -59,6 +64,31 @@ class StateSpaceForecaster(NetworkForecaster[FittedStateSpace]):
         fitted = with_weights(network.decoder, bypass)
         return eqx.tree_at(lambda network: network.decoder, network, fitted)
 
+    def start(self, network: Network, parts: Parts, seed: int) -> Start:
+        """The grey box of the same physics, where the physics gives every channel."""
+        config, system = self.config, self.system
+        if system is None or not (config.grey_box and network.is_grounded):
+            return Start(network=network)
+        box = fit_grey_box(system, network.scales, config, parts, seed)
+        chosen = config.model_copy(update={"control_hold": box.network.config.control_hold})
+        full = with_arrays_of(build_network(system, box.network.scales, chosen, seed), box.network)
+        assert isinstance(full.unit, PhysicsUnit)
+        is_constant = isinstance(full.unit.network, ConstantUnknowns)
+        return Start(
+            network=full,
+            stages=box.stages,
+            is_complete=is_constant,
+            training=_gentle(config.training),
+        )
+
+    def refitted(self, fitted: FittedStateSpace, panel: Panel) -> FittedStateSpace:
+        """Without a trained network, the grey box is fitted again to all rows."""
+        if fitted.training is not None or not (self.config.refit and fitted.stages):
+            return fitted
+        sizes = fitted.sizes
+        network = refitted(fitted.network, panel, sizes.context + sizes.horizon)
+        return replace(fitted, network=network)
+
     @classmethod
     def test_settings(cls) -> dict[str, Any]:
         """Settings of a network that trains in seconds, for the contract test of all models."""
@@ -77,6 +107,15 @@ class StateSpaceForecaster(NetworkForecaster[FittedStateSpace]):
             "substeps": 1,
             "training": {"steps": 10, "batch_size": 8, "validations": 2},
         }
+
+
+def _gentle(training: TrainingSettings) -> TrainingSettings:
+    """Settings that do not move constants away from a grey box with the first steps."""
+    optimiser = training.optimiser
+    if "constants_speed" in optimiser.model_fields_set:
+        return training
+    slow = optimiser.model_copy(update={"constants_speed": 1.0})
+    return training.model_copy(update={"optimiser": slow})
 
 
 @final

@@ -122,9 +122,7 @@ class Start(eqx.Module):
         size, terms = len(mean), len(series_std)
         covariance = jnp.zeros((size + terms, size + terms), mean.dtype)
         covariance = covariance.at[:size, :size].set(root @ root.T)
-        covariance = covariance + jnp.diag(
-            jnp.concatenate([jnp.zeros_like(mean), series_std**2])
-        )
+        covariance = covariance + jnp.diag(jnp.concatenate([jnp.zeros_like(mean), series_std**2]))
         zeros = jnp.zeros_like(series_std)
         return Moments(jnp.concatenate([mean + slope @ controls, zeros]), covariance)
 

@@ -56,7 +56,10 @@ class KalmanInference(AbstractInference):
 
     def __init__(self, scales: Scales, per_series: int, uses_encoder: bool):
         self.scales, self.uses_encoder = scales, uses_encoder
-        self.noises, self.noise_size = Noises(scales.states, per_series), len(scales.states.state_scale)
+        self.noises, self.noise_size = (
+            Noises(scales.states, per_series),
+            len(scales.states.state_scale),
+        )
         self.first = Start(scales.states, len(scales.table.controls))
 
     def start(self, unit: AbstractUnit) -> FilteredState:
@@ -211,9 +214,7 @@ class KalmanInference(AbstractInference):
             return jnp.concatenate([after[:size], state[size:]])
 
         state = jnp.concatenate([latent.z_ext[:size], latent.series_terms])
-        prior, slope = self.noises.predict(
-            Moments(state, latent.covariance), transition, row.gaps
-        )
+        prior, slope = self.noises.predict(Moments(state, latent.covariance), transition, row.gaps)
         scaled = self.scales.table.scale_controls(row.controls)
         first = self.first.moments(scaled, jnp.exp(self.noises.log_series_std))
         is_started = latent.is_started > 0

@@ -24,6 +24,7 @@ from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.decoder import AbstractDecoder
 from physsm.models.phy_ssm.encoder import AbstractEncoder
 from physsm.models.phy_ssm.inference import AbstractInference, over_axes
+from physsm.models.phy_ssm.kalman_inference import KalmanInference
 from physsm.models.phy_ssm.values import Boundary, Drive, Inferred, Rollout
 from physsm.nn.recompute import lean_scan
 
@@ -45,8 +46,14 @@ class Network(eqx.Module):
 
     @property
     def starts_well(self) -> bool:
-        """Whether forecasts are good before any training."""
-        return self.decoder.starts_well
+        """Whether forecasts are good before any training: by a grey box or a linear bypass."""
+        return self.decoder.starts_well or (self.config.grey_box and self.is_grounded)
+
+    @property
+    def is_grounded(self) -> bool:
+        """Whether the physics gives every channel, and a filter infers the states."""
+        has_filter = isinstance(self.inference, KalmanInference)
+        return has_filter and not len(self.scales.states.free_channels)
 
     @property
     def holds_previous(self) -> Bool[np.ndarray, " controls"]:

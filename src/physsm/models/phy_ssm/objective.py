@@ -83,14 +83,12 @@ def losses(
     )
 
 
-def reconstruction(network: Network, batch: Batch, context: int) -> Float[Array, ""]:
-    """The error on validation windows by which the best parameters are chosen."""
-    return losses(network, batch, context, None).reconstruction
+def horizon_error(network: Network, batch: Batch, context: int) -> Float[Array, ""]:
+    """The error over the target of validation windows, by which the best parameters are chosen."""
+    return error_and_likelihood(network, batch, context)[:, 0].mean()
 
 
-def error_and_likelihood(
-    network: Network, batch: Batch, context: int
-) -> Float[Array, "batch 2"]:
+def error_and_likelihood(network: Network, batch: Batch, context: int) -> Float[Array, "batch 2"]:
     """Mean square error over the target, summed over channels, and the negative log likelihood one
     step ahead in the context, of each window.
     """

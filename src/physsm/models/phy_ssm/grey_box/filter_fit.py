@@ -42,15 +42,19 @@ def with_start(network: Network, fit: Fit, scaled: Panel) -> Network:
     gram = inputs.T @ inputs + _RIDGE * len(u) * np.eye(inputs.shape[1])
     weights = np.linalg.solve(gram, inputs.T @ states)
     remaining = states - inputs @ weights
-    covariance = remaining.T @ remaining / max(len(states), 1) + _LEAST_STD**2 * np.eye(states.shape[1])
+    covariance = remaining.T @ remaining / max(len(states), 1) + _LEAST_STD**2 * np.eye(
+        states.shape[1]
+    )
     # Another part of the series may lie further out than this one.
     root = 2 * np.linalg.cholesky(covariance)
     size = network.unit.size
     span = network.scales.states.signal_time
     error = np.log(np.maximum(fit.errors, 1e-3))
     noise = np.full(size, np.log(max(float(np.median(fit.errors)), 1e-3) / np.sqrt(span)))
-    terms = np.log(np.maximum(fit.guess.terms.std(0), _LEAST_STD)) if len(scaled) > 1 else np.zeros(
-        fit.guess.terms.shape[1]
+    terms = (
+        np.log(np.maximum(fit.guess.terms.std(0), _LEAST_STD))
+        if len(scaled) > 1
+        else np.zeros(fit.guess.terms.shape[1])
     )
     return _with(
         network,
@@ -146,4 +150,3 @@ def _shift(path: str, which: np.ndarray) -> Shift:
         return _with(network, {path: after})
 
     return shifted
-

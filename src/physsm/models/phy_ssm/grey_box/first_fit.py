@@ -64,7 +64,9 @@ def _guesses(
     while len(guesses) < number:
         is_first = len(guesses) == 0
         theta = random_unknowns(unit, rng)
-        theta = np.where(np.isnan(declared), theta, declared * 10 ** rng.normal(0, 0.0 if is_first else 0.2))
+        theta = np.where(
+            np.isnan(declared), theta, declared * 10 ** rng.normal(0, 0.0 if is_first else 0.2)
+        )
         states = _filled(unit, known, None if is_first else rng)
         guesses.append(Guess(as_shared(unit, theta), states, terms))
     return guesses

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,8 +11,8 @@ import numpy as np
 
 from physsm._values import Panel
 from physsm.data.parts import Parts
-from physsm.data.window import Batch
 from physsm.models._network.compiled import CompiledNetwork
+from physsm.models._network.fitted import Stage
 from physsm.models._network.observations import series_first
 from physsm.models._network.state_scales import scales_of_states
 from physsm.models._network.unknowns import from_physical_units
@@ -33,23 +34,17 @@ from physsm.nn.layers import parameter
 from physsm.physics.system import System
 
 _ITERATIONS = 40
-_GAIN = 0.995  # a candidate must have at most this share of the validation error
+_GAIN = 0.99  # share of the validation error that makes a difference
+_LONGER = 8  # times the asked length, of longer pieces
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GreyBox:
-    """A fitted grey box: its network, the guess at which shooting ended, and the validation errors
-    of its stages (root mean square over the asked horizon, scaled).
-    """
+    """A fitted grey box: its network, the guess at which shooting ended, and its stages."""
 
     network: Network
     fit: Fit
-    errors: dict[str, float]
-
-    @property
-    def theta(self) -> np.ndarray:
-        """The unknowns in physical units."""
-        return physical(self.network.unit, self.fit.guess.shared)
+    stages: tuple[Stage, ...]
 
 
 def fit_grey_box(
@@ -63,27 +58,81 @@ def fit_grey_box(
     scaled = scales.table.scale(parts.train.panel)
     guess = first_fit(network.unit, scaled, seed)
     network, guess = _with_scales_of_hidden(network, guess, scaled)
-    length = parts.sizes.context + parts.sizes.horizon
-    fit = shoot(network.unit, scaled, [guess], length=length, iterations=_ITERATIONS)
-    network = with_start(_with_constants(network, fit.guess.shared), fit, scaled)
-    batch, context = evaluation_batch(network, parts), parts.sizes.context
-    network = with_chosen_noises(network, batch, context)
-    network, fit, hold = _with_best_hold(network, fit, scaled, batch, parts)
-    network = with_chosen_noises(network, batch, context)
-    error = _validation(network, batch, parts)
-    return GreyBox(network=_with_hold(network, hold), fit=fit, errors={"grey box": error})
+    judge = Judge(network, parts)
+    asked = parts.sizes.context + parts.sizes.horizon
+    start = judge.candidate(
+        network, shoot(network.unit, scaled, [guess], length=asked, iterations=0), scaled
+    )
+    best = start
+    for length in _lengths(asked, int(scaled.lengths.max())):
+        fit = shoot(network.unit, scaled, [best.fit.guess], length=length, iterations=_ITERATIONS)
+        candidate = judge.candidate(network, fit, scaled)
+        # Of nearly equal ones the fit to longer pieces: forecasts may be asked for more later.
+        best = candidate if candidate.error < best.error / _GAIN else best
+    best, hold = _with_best_hold(best, judge, scaled, asked)
+    network = with_chosen_noises(best.network, judge.batch, judge.context)
+    error = judge.error(network)
+    stages = (
+        Stage(name="start", error=start.error, kept=True),
+        Stage(name="grey box", error=error, kept=error <= start.error),
+    )
+    if not stages[1].kept:
+        network = start.network
+    return GreyBox(network=_with_hold(network, hold), fit=best.fit, stages=stages)
 
 
-def refitted(box: GreyBox, panel: Panel, length: int) -> GreyBox:
-    """The grey box with constants fitted to all rows of a panel, from where they are."""
-    scaled = box.network.scales.table.scale(panel)
-    unit = box.network.unit
+class Candidate(NamedTuple):
+    """A network with the constants of a fit, and its validation error."""
+
+    network: Network
+    fit: Fit
+    error: float
+
+
+class Judge:
+    """Validation windows that choose between candidates."""
+
+    def __init__(self, network: Network, parts: Parts):
+        self.batch, self.context = evaluation_batch(network, parts), parts.sizes.context
+
+    def error(self, network: Network) -> float:
+        """Root mean square error over the horizon on the validation windows."""
+        error = scores(network, self.batch, self.context)[:, 0]
+        mean = float(np.sqrt(error[len(error) // 2 :].mean()))
+        return mean if np.isfinite(mean) else np.inf
+
+    def candidate(self, network: Network, fit: Fit, scaled: Panel) -> Candidate:
+        """A fit with a filter of its own."""
+        network = with_start(_with_constants(network, fit.guess.shared), fit, scaled)
+        network = with_chosen_noises(network, self.batch, self.context)
+        return Candidate(network, fit, self.error(network))
+
+
+def _lengths(asked: int, longest: int) -> list[int]:
+    """Lengths of pieces to try: the asked one, and the longest if that is much longer."""
+    return [asked] if longest < 2 * asked else [asked, min(longest, _LONGER * asked)]
+
+
+def refitted(network: Network, panel: Panel, length: int) -> Network:
+    """The network with constants fitted to all rows of a panel, from where they are."""
+    scaled, unit = network.scales.table.scale(panel), network.unit
     assert isinstance(unit, PhysicsUnit)
-    inferred = over_series(CompiledNetwork(box.network), infer, panel)
+    inferred = over_series(CompiledNetwork(network), infer, panel)
     states = np.nan_to_num(series_first(inferred.z_ext, panel)[..., : unit.size])
-    guess = Guess(box.fit.guess.shared, states, np.zeros((len(panel), len(unit.per_series))))
+    shared = np.asarray(unit.constants, float)
+    guess = Guess(shared, states, np.zeros((len(panel), len(unit.per_series))))
+    length = max(_lengths(length, int(panel.lengths.max())))
     fit = shoot(unit, scaled, [guess], length=length, iterations=_ITERATIONS)
-    return replace(box, network=_with_constants(box.network, fit.guess.shared), fit=fit)
+    return _with_constants(network, fit.guess.shared)
+
+
+def with_arrays_of(network: Network, box: Network) -> Network:
+    """The network with the constants, holds and filter of a grey box."""
+
+    def parts(n: Any) -> list[Any]:
+        return [n.unit.constants, n.unit.hold, n.inference]
+
+    return eqx.tree_at(parts, network, parts(box))
 
 
 def physical(unit: PhysicsUnit, shared: np.ndarray) -> np.ndarray:
@@ -94,9 +143,7 @@ def physical(unit: PhysicsUnit, shared: np.ndarray) -> np.ndarray:
         return np.asarray(jax.jit(lambda unit: unit.theta(*zeros))(precise))
 
 
-def _with_scales_of_hidden(
-    network: Network, guess: Guess, scaled: Panel
-) -> tuple[Network, Guess]:
+def _with_scales_of_hidden(network: Network, guess: Guess, scaled: Panel) -> tuple[Network, Guess]:
     """The network with scales of hidden states as they are along the first trajectories."""
     unit, scales = network.unit, network.scales
     assert isinstance(unit, PhysicsUnit)
@@ -118,32 +165,26 @@ def _with_scales_of_hidden(
     return _with_constants(network, shared), guess._replace(shared=shared, states=z / scale)
 
 
-def _validation(network: Network, batch: Batch, parts: Parts) -> float:
-    """Root mean square error over the horizon on the validation windows of the batch."""
-    error = scores(network, batch, parts.sizes.context)[:, 0]
-    return float(np.sqrt(error[len(error) // 2 :].mean()))
-
-
 def _with_best_hold(
-    network: Network, fit: Fit, scaled: Panel, batch: Batch, parts: Parts
-) -> tuple[Network, Fit, Hold]:
-    """The network with the hold of the controls that forecasts the validation part best."""
-    unit, asked = network.unit, network.config.control_hold
+    best: Candidate, judge: Judge, scaled: Panel, length: int
+) -> tuple[Candidate, Hold]:
+    """The candidate with the hold of the controls that forecasts the validation part best."""
+    network = best.network
+    unit, chosen = network.unit, network.config.control_hold
     assert isinstance(unit, PhysicsUnit)
-    if asked != "auto" or set(scaled.control_names) <= set(unit.system.holds):
-        return network, fit, asked
-    best, chosen = _validation(network, batch, parts), (network, fit, "previous")
-    length = parts.sizes.context + parts.sizes.horizon
+    if chosen != "auto" or set(scaled.control_names) <= set(unit.system.holds):
+        return best, chosen
+    chosen = "previous"
     for hold in ("linear", "mean"):
         settings = network.config.model_copy(update={"control_hold": hold})
         weights = parameter(hold_weights(unit.system, scaled.control_names, settings))
-        candidate = eqx.tree_at(lambda n: n.unit.hold, network, weights)
-        found = shoot(candidate.unit, scaled, [fit.guess], length=length, iterations=_ITERATIONS)
-        candidate = _with_constants(candidate, found.guess.shared)
-        error = _validation(candidate, batch, parts)
-        if error < _GAIN * best:
-            best, chosen = error, (candidate, found, hold)
-    return chosen
+        held = eqx.tree_at(lambda n: n.unit.hold, network, weights)
+        fit = shoot(held.unit, scaled, [best.fit.guess], length=length, iterations=_ITERATIONS)
+        held = _with_constants(held, fit.guess.shared)
+        error = judge.error(held)
+        if error < _GAIN * best.error:
+            best, chosen = Candidate(held, fit, error), hold
+    return best, chosen
 
 
 def _with_hold(network: Network, hold: Hold) -> Network:

@@ -70,7 +70,7 @@ def shoot(
     with jax.enable_x64(True):
         end = _minimise(unit, pieces, shared, local, bend, iterations)
         for _ in range(rounds - 1):
-            # The number of starts stays the same, so that one program serves: the best are repeated.
+            # The best are repeated: with the same number of starts one program serves.
             best = np.resize(end.order[: -(-len(end.order) // 3)], len(end.order))
             end = _minimise(unit, pieces, end.shared[best], end.local[best], bend, iterations)
     best, weight = end.order[0], pieces.pieces.weight

@@ -110,9 +110,10 @@ def normal_equations(
     """Normal equations at several starts, with the priors."""
 
     def one(shared: Array, local: Array, centre: Array, shared_centre: Array) -> Normal:
-        parts = jax.vmap(lambda l, piece: _normal_of_piece(unit, shared, l, piece, bend))(
-            local, pieces
-        )
+        def of_piece(local: Array, piece: Pieces) -> tuple[Array, ...]:
+            return _normal_of_piece(unit, shared, local, piece, bend)
+
+        parts = jax.vmap(of_piece)(local, pieces)
         cost, local_local, local_shared, shared_shared, of_local, of_shared, states, squares = parts
         moved, moved_shared = local - centre, shared - shared_centre
         local_weight, shared_weight = (

@@ -39,8 +39,8 @@ def smoothed_states(
 def parabolas(
     times: Float[np.ndarray, " rows"], values: Float[np.ndarray, " rows"], half: int
 ) -> tuple[Float[np.ndarray, " rows"], Float[np.ndarray, " rows"]]:
-    """Values and slopes at each row of a parabola through its neighbours; a line or a constant where
-    there are few measurements, NaN where there are none.
+    """Values and slopes at each row of a parabola through its neighbours; of a line or a constant
+    where there are few measurements, NaN where there are none.
     """
     seen = ~np.isnan(values)
     if not seen.any():

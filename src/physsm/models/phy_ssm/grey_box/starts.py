@@ -54,7 +54,9 @@ def regression(
         if rows <= window:
             continue
         with jax.enable_x64(True):
-            parts = _linear_in_unknowns(system, jnp.asarray(z), jnp.asarray(one.controls[:, columns]))
+            parts = _linear_in_unknowns(
+                system, jnp.asarray(z), jnp.asarray(one.controls[:, columns])
+            )
             known, factors = (np.asarray(part) for part in parts)
         gap = np.diff(one.times)[:, None] * unit_of_time
         starts = np.arange(0, rows - window, max(1, window // 2))
