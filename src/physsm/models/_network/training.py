@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast
@@ -38,12 +38,17 @@ _VALIDATION_BATCH = 64
 class Start:
     """The start of a training: a network, the stages that led to it, whether nothing is left to
     train, and other training settings than those of the model, if it needs some.
+
+    `fields` are further fields of the fitted form. `refit` is a last fit of the completed model to
+    all rows, training and validation.
     """
 
     network: Any
     stages: tuple[Stage, ...] = ()
     is_complete: bool = False
     training: TrainingSettings | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    refit: Callable[[Any, Panel], Any] | None = None
 
 
 def network_stage(result: Result, has_start: bool) -> tuple[Stage, ...]:
@@ -166,16 +171,16 @@ class NetworkForecaster(AbstractForecaster, Generic[F]):
             sizes=parts.sizes,
             training=result,
             stages=stages,
+            **start.fields,
         )
-        return self.refitted(fitted.completed(parts), _all_rows(train, validation, parts))
+        fitted = fitted.completed(parts)
+        if start.refit is None:
+            return fitted
+        return start.refit(fitted, _all_rows(train, validation, parts))
 
     def start(self, network: Any, parts: Parts, seed: int) -> Start:
         """Where training starts: by default the network as it is built."""
         return Start(network=network)
-
-    def refitted(self, fitted: F, panel: Panel) -> F:
-        """The model after a last fit to all rows, training and validation; by default unchanged."""
-        return fitted
 
 
 def check_windows(parts: Parts) -> None:

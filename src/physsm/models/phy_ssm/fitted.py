@@ -45,7 +45,7 @@ class FittedStateSpace(FittedNetwork):
     def completed(self, parts: Parts) -> FittedStateSpace:
         """With intervals, and with standard errors of its constants."""
         fitted = self.calibrated(parts.validation)
-        if fitted.system is None:
+        if fitted.system is None or fitted.constants_std:
             return fitted
         return replace(fitted, constants_std=standard_errors(fitted.compiled, parts.train.panel))
 
@@ -87,7 +87,7 @@ class FittedStateSpace(FittedNetwork):
 
     def _one_step(self, history: Panel) -> Prediction:
         table = self.scales.table
-        predicted = forecast.over_series(self.compiled, forecast.one_step, history)
+        predicted, _ = forecast.over_series(self.compiled, forecast.one_step, history)
         mean = series_first(table.unscale(predicted), history, first=1)
         spread = np.broadcast_to(table.unscale_spread(np.array(self.noise)), mean.shape)
         return Prediction(mean, np.array(spread))

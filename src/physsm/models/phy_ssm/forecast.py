@@ -56,9 +56,13 @@ def boundary_after(network: Network, rows: Observations) -> Boundary:
     return network.observe(rows, None)[1]
 
 
-def one_step(network: Network, rows: Observations) -> Array:
-    """Scaled channels of each time step, predicted from those before it."""
-    return network.one_step(rows, network.observe(rows, None)[0])
+def one_step(network: Network, rows: Observations) -> tuple[Array, Array]:
+    """Scaled channels of each time step, predicted from those before it; and the inferred states.
+
+    Both come from one program: the fit of a grey box needs both.
+    """
+    inferred = network.observe(rows, None)[0]
+    return network.one_step(rows, inferred), inferred.z_ext[..., : network.unit.size]
 
 
 def roll_out(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, final
 
 import equinox as eqx
@@ -13,6 +14,7 @@ from physsm._values import Panel
 from physsm.data.parts import Parts
 from physsm.data.window import Sizes
 from physsm.models._base import read_config
+from physsm.models._network.observations import series_first
 from physsm.models._network.scales import table_scales
 from physsm.models._network.state_scales import state_scales
 from physsm.models._network.training import NetworkForecaster, Start
@@ -26,7 +28,15 @@ from physsm.models.phy_ssm.bypass_inputs import (
 from physsm.models.phy_ssm.config import Config, Preset, preset_settings
 from physsm.models.phy_ssm.fit_linear_bypass import fit_linear_bypass, with_weights
 from physsm.models.phy_ssm.fitted import FittedStateSpace
-from physsm.models.phy_ssm.grey_box.fit import fit_grey_box, refitted, with_arrays_of
+from physsm.models.phy_ssm.forecast import one_step, over_series
+from physsm.models.phy_ssm.grey_box.fit import (
+    GreyBox,
+    constants_std,
+    fit_grey_box,
+    refitted,
+    with_arrays_of,
+)
+from physsm.models.phy_ssm.grey_box.smoothing import states_at_rows
 from physsm.models.phy_ssm.linear_bypass import LinearBypass
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.not_finite import explain_not_finite
@@ -73,21 +83,15 @@ class StateSpaceForecaster(NetworkForecaster[FittedStateSpace]):
         chosen = config.model_copy(update={"control_hold": box.network.config.control_hold})
         full = with_arrays_of(build_network(system, box.network.scales, chosen, seed), box.network)
         assert isinstance(full.unit, PhysicsUnit)
-        is_constant = isinstance(full.unit.network, ConstantUnknowns)
+        if not isinstance(full.unit.network, ConstantUnknowns):
+            return Start(network=full, stages=box.stages, training=_gentle(config.training))
         return Start(
             network=full,
             stages=box.stages,
-            is_complete=is_constant,
-            training=_gentle(config.training),
+            is_complete=True,
+            fields={"constants_std": constants_std(full, box.fit)},
+            refit=partial(_refitted, box, parts) if config.refit else None,
         )
-
-    def refitted(self, fitted: FittedStateSpace, panel: Panel) -> FittedStateSpace:
-        """Without a trained network, the grey box is fitted again to all rows."""
-        if fitted.training is not None or not (self.config.refit and fitted.stages):
-            return fitted
-        sizes = fitted.sizes
-        network = refitted(fitted.network, panel, sizes.context + sizes.horizon)
-        return replace(fitted, network=network)
 
     @classmethod
     def test_settings(cls) -> dict[str, Any]:
@@ -107,6 +111,20 @@ class StateSpaceForecaster(NetworkForecaster[FittedStateSpace]):
             "substeps": 1,
             "training": {"steps": 10, "batch_size": 8, "validations": 2},
         }
+
+
+def _refitted(
+    box: GreyBox, parts: Parts, fitted: FittedStateSpace, panel: Panel
+) -> FittedStateSpace:
+    """A model without a network, fitted again to all rows."""
+    validation = parts.validation.panel
+    _, states = over_series(fitted.compiled, one_step, validation)
+    known = [
+        (parts.train.panel, box.fit.guess.states),
+        (validation, series_first(states, validation)),
+    ]
+    network, fit = refitted(fitted.network, panel, states_at_rows(panel, known), fitted.sizes)
+    return replace(fitted, network=network, constants_std=constants_std(network, fit))
 
 
 def _gentle(training: TrainingSettings) -> TrainingSettings:

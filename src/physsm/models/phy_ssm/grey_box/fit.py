@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from physsm._values import Panel
 from physsm.data.parts import Parts
-from physsm.models._network.compiled import CompiledNetwork
+from physsm.data.window import Sizes
 from physsm.models._network.fitted import Stage
-from physsm.models._network.observations import series_first
 from physsm.models._network.state_scales import scales_of_states
-from physsm.models._network.unknowns import from_physical_units
+from physsm.models._network.unknowns import from_physical_units, in_physical_units, of_kind
 from physsm.models.phy_ssm.build import build_network
 from physsm.models.phy_ssm.bypass_inputs import PhySSMScales
 from physsm.models.phy_ssm.config import Config, Hold
-from physsm.models.phy_ssm.forecast import infer, over_series
 from physsm.models.phy_ssm.grey_box.filter_fit import (
     evaluation_batch,
     scores,
@@ -27,6 +29,7 @@ from physsm.models.phy_ssm.grey_box.filter_fit import (
     with_start,
 )
 from physsm.models.phy_ssm.grey_box.first_fit import first_fit
+from physsm.models.phy_ssm.grey_box.pieces import number_of_pieces
 from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess, shoot
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.unit import PhysicsUnit, hold_weights
@@ -58,18 +61,20 @@ def fit_grey_box(
     scaled = scales.table.scale(parts.train.panel)
     guess = first_fit(network.unit, scaled, seed)
     network, guess = _with_scales_of_hidden(network, guess, scaled)
-    judge = Judge(network, parts)
-    asked = parts.sizes.context + parts.sizes.horizon
-    start = judge.candidate(
-        network, shoot(network.unit, scaled, [guess], length=asked, iterations=0), scaled
+    judge, asked = Judge(network, parts), parts.sizes.context + parts.sizes.horizon
+    # As many pieces as the later fit to all rows has, so that one program serves both.
+    least = number_of_pieces(parts.train.panel, asked) + number_of_pieces(
+        parts.validation.panel, asked
     )
-    best = start
+    fit_pieces = partial(shoot, iterations=_ITERATIONS, least_pieces=least)
+    rough = fit_pieces(network.unit, scaled, [guess], length=asked, iterations=0)
+    start = best = judge.candidate(network, rough, scaled)
     for length in _lengths(asked, int(scaled.lengths.max())):
-        fit = shoot(network.unit, scaled, [best.fit.guess], length=length, iterations=_ITERATIONS)
+        fit = fit_pieces(network.unit, scaled, [best.fit.guess], length=length)
         candidate = judge.candidate(network, fit, scaled)
         # Of nearly equal ones the fit to longer pieces: forecasts may be asked for more later.
         best = candidate if candidate.error < best.error / _GAIN else best
-    best, hold = _with_best_hold(best, judge, scaled, asked)
+    best, hold = _with_best_hold(best, judge, scaled, partial(fit_pieces, length=asked))
     network = with_chosen_noises(best.network, judge.batch, judge.context)
     error = judge.error(network)
     stages = (
@@ -113,17 +118,31 @@ def _lengths(asked: int, longest: int) -> list[int]:
     return [asked] if longest < 2 * asked else [asked, min(longest, _LONGER * asked)]
 
 
-def refitted(network: Network, panel: Panel, length: int) -> Network:
-    """The network with constants fitted to all rows of a panel, from where they are."""
+def refitted(
+    network: Network, panel: Panel, states: Float[np.ndarray, "series rows n"], sizes: Sizes
+) -> tuple[Network, Fit]:
+    """The network with constants fitted to all rows of a panel, from where they are; `states` are
+    first guesses, scaled.
+    """
     scaled, unit = network.scales.table.scale(panel), network.unit
     assert isinstance(unit, PhysicsUnit)
-    inferred = over_series(CompiledNetwork(network), infer, panel)
-    states = np.nan_to_num(series_first(inferred.z_ext, panel)[..., : unit.size])
     shared = np.asarray(unit.constants, float)
     guess = Guess(shared, states, np.zeros((len(panel), len(unit.per_series))))
-    length = max(_lengths(length, int(panel.lengths.max())))
+    length = max(_lengths(sizes.context + sizes.horizon, int(panel.lengths.max())))
     fit = shoot(unit, scaled, [guess], length=length, iterations=_ITERATIONS)
-    return _with_constants(network, fit.guess.shared)
+    return _with_constants(network, fit.guess.shared), fit
+
+
+def constants_std(network: Network, fit: Fit) -> tuple[float, ...]:
+    """Standard errors of constant unknowns in physical units; 0 for the others."""
+    unit = network.unit
+    assert isinstance(unit, PhysicsUnit)
+    with jax.enable_x64(True):
+        slope = jax.jit(jax.jacfwd(partial(in_physical_units, unit.system, unit.scales)))
+        slopes = np.diagonal(np.asarray(slope(jnp.asarray(fit.guess.shared))))
+    std = np.abs(slopes) * np.sqrt(np.maximum(np.diagonal(fit.covariance), 0))
+    is_constant = np.isin(np.arange(len(std)), of_kind(unit.system, "constant"))
+    return tuple(float(x) for x in np.where(is_constant, std, 0.0))
 
 
 def with_arrays_of(network: Network, box: Network) -> Network:
@@ -166,7 +185,7 @@ def _with_scales_of_hidden(network: Network, guess: Guess, scaled: Panel) -> tup
 
 
 def _with_best_hold(
-    best: Candidate, judge: Judge, scaled: Panel, length: int
+    best: Candidate, judge: Judge, scaled: Panel, fit_pieces: Callable[..., Fit]
 ) -> tuple[Candidate, Hold]:
     """The candidate with the hold of the controls that forecasts the validation part best."""
     network = best.network
@@ -179,7 +198,7 @@ def _with_best_hold(
         settings = network.config.model_copy(update={"control_hold": hold})
         weights = parameter(hold_weights(unit.system, scaled.control_names, settings))
         held = eqx.tree_at(lambda n: n.unit.hold, network, weights)
-        fit = shoot(held.unit, scaled, [best.fit.guess], length=length, iterations=_ITERATIONS)
+        fit = fit_pieces(held.unit, scaled, [best.fit.guess])
         held = _with_constants(held, fit.guess.shared)
         error = judge.error(held)
         if error < _GAIN * best.error:

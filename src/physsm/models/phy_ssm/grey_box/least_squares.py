@@ -65,6 +65,32 @@ def minimise(
     return Solution(shared, local, now)
 
 
+def covariance_of_shared(
+    normal: Normal, start: int, weight: Float[np.ndarray, "pieces rows channels"]
+) -> Float[np.ndarray, "k k"]:
+    """Covariance of the shared variables at a minimum.
+
+    The larger of two: from the variance of the errors, for errors that are correlated from row to
+    row as they are found to be; and from how much single pieces would move the variables.
+    """
+    local_local = normal.local_local[start]
+    cross, shared = normal.local_shared[start], normal.shared_shared[start]
+    by_shared = np.linalg.solve(local_local + _TINY * np.eye(local_local.shape[-1]), cross)
+    schur = shared - np.einsum("pqk,pqj->kj", cross, by_shared)
+    schur = schur + (_TINY * (np.trace(schur) + 1)) * np.eye(len(schur))
+    inverse = np.linalg.inv(schur)
+    squares, lagged = normal.squares[start].sum(), normal.lagged[start].sum()
+    number = max(weight.sum() - len(schur) - local_local[..., 0].size, 1.0)
+    correlation = np.clip(lagged / max(squares, _TINY), 0.0, 0.99)
+    plain = inverse * (squares / number * (1 + correlation) / (1 - correlation))
+    pieces = weight.any((1, 2)).sum()
+    if pieces < 2 * len(schur):
+        return plain
+    scores = normal.shared_of_piece[start]
+    by_pieces = inverse @ (scores.T @ scores) @ inverse
+    return plain if np.trace(plain) > np.trace(by_pieces) else by_pieces
+
+
 def _as_numpy(normal: Normal) -> Normal:
     return Normal(*(np.asarray(part, float) for part in normal))
 

@@ -39,9 +39,14 @@ class Cut(NamedTuple):
     first: Int[np.ndarray, " pieces"]
 
 
-def cut(scaled: Panel, length: int, most_rows: int = _MOST_ROWS) -> Cut:
+def number_of_pieces(panel: Panel, length: int) -> int:
+    """Number of pieces into which `cut` cuts a panel, without those that fill a number."""
+    return int(np.maximum(1, -(-(panel.lengths - 1) // max(length - 1, 1))).sum())
+
+
+def cut(scaled: Panel, length: int, most_rows: int = _MOST_ROWS, least_pieces: int = 1) -> Cut:
     """Consecutive pieces of at most `length` rows of a scaled panel. Neighbours share one row, so
-    that no transition is lost.
+    that no transition is lost. Empty pieces fill the number to at least `least_pieces`.
     """
     series, first, stop = [], [], []
     for i, rows in enumerate(scaled.lengths.tolist()):
@@ -52,7 +57,8 @@ def cut(scaled: Panel, length: int, most_rows: int = _MOST_ROWS) -> Cut:
         stop += (edges[1:] + 1).tolist()
     chosen = _evenly(np.array(stop) - np.array(first), most_rows)
     columns = (np.array(column)[chosen] for column in (series, first, stop))
-    return _gather(scaled, *columns, length=rounded_up(min(length, int(scaled.lengths.max()))))
+    shape = max(len(chosen), least_pieces), rounded_up(length)
+    return _gather(scaled, *columns, shape)
 
 
 def _evenly(rows: np.ndarray, most: int) -> np.ndarray:
@@ -63,10 +69,15 @@ def _evenly(rows: np.ndarray, most: int) -> np.ndarray:
 
 
 def _gather(
-    scaled: Panel, series: np.ndarray, first: np.ndarray, stop: np.ndarray, length: int
+    scaled: Panel,
+    series: np.ndarray,
+    first: np.ndarray,
+    stop: np.ndarray,
+    shape: tuple[int, int],
 ) -> Cut:
     """Pieces padded to a length, and their number to a power of two: few programs are compiled."""
-    number = 1 << (len(series) - 1).bit_length()
+    least, length = shape
+    number = 1 << (least - 1).bit_length()
     missing = number - len(series)
     series, first, stop = (np.pad(part, (0, missing), "edge") for part in (series, first, stop))
     rows = first[:, None] + np.arange(length)

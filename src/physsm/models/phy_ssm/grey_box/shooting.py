@@ -13,7 +13,11 @@ from jaxtyping import Array, Float
 
 from physsm._programs import Program
 from physsm._values import Panel
-from physsm.models.phy_ssm.grey_box.least_squares import Solution, minimise
+from physsm.models.phy_ssm.grey_box.least_squares import (
+    Solution,
+    covariance_of_shared,
+    minimise,
+)
 from physsm.models.phy_ssm.grey_box.pieces import Cut, cut
 from physsm.models.phy_ssm.grey_box.simulation import Normal, Priors, normal_equations
 from physsm.models.phy_ssm.unit import PhysicsUnit
@@ -41,13 +45,14 @@ class Guess(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Fit:
-    """Result of shooting: the guess that it ended with, its cost, and the root mean square error of
-    the simulation in each channel, scaled.
+    """Result of shooting: the guess that it ended with, its cost, the root mean square error of the
+    simulation in each channel, scaled, and the covariance of the shared variables.
     """
 
     guess: Guess
     cost: float
     errors: Float[np.ndarray, " channels"]
+    covariance: Float[np.ndarray, "k k"]
 
 
 def shoot(
@@ -60,11 +65,12 @@ def shoot(
     bend: float = np.inf,
     most_rows: int = 20_000,
     rounds: int = 1,
+    least_pieces: int = 1,
 ) -> Fit:
     """The best fit from several guesses to pieces of `length` rows. Of many guesses, each round
     keeps the better third. Errors beyond `bend` count linearly.
     """
-    pieces = cut(scaled, length, most_rows)
+    pieces = cut(scaled, length, most_rows, least_pieces)
     shared = np.stack([guess.shared for guess in guesses])
     local = np.stack([guess.local(pieces) for guess in guesses])
     with jax.enable_x64(True):
@@ -83,6 +89,7 @@ def shoot(
         guess=guess,
         cost=float(end.normal.cost[best]),
         errors=np.sqrt(end.normal.squares[best] / np.maximum(weight.sum((0, 1)), 1)),
+        covariance=covariance_of_shared(end.normal, int(best), weight),
     )
 
 
@@ -125,7 +132,9 @@ def _program(unit: PhysicsUnit) -> Callable[..., Normal]:
     def of_leaves(leaves: list[Array], *arguments: Any) -> Normal:
         return normal_equations(eqx.combine(structure.unflatten(leaves), static), *arguments)
 
-    program = Program(of_leaves, f"normal equations {unit.text} {unit.scales} {unit.config}")
+    # Holds are arrays: the setting makes no other program.
+    config = unit.config.model_copy(update={"control_hold": "auto", "unknown_network": "none"})
+    program = Program(of_leaves, f"normal equations {unit.text} {unit.scales} {config}")
     return lambda *arguments: program(leaves, *arguments)
 
 

@@ -31,7 +31,8 @@ class Priors(NamedTuple):
 
 class Normal(NamedTuple):
     """Cost and normal equations: blocks of J'J and J'r for local and shared variables; and what was
-    simulated: states at all rows, and the sum of squared errors of each channel.
+    simulated: states at all rows, sums of squared errors of each channel and of products of
+    neighbouring errors, and the part of J'r that each piece gives.
     """
 
     cost: Float[Numbers, "*starts"]
@@ -42,6 +43,8 @@ class Normal(NamedTuple):
     shared: Float[Numbers, "*starts k"]
     states: Float[Numbers, "*starts pieces rows n"]
     squares: Float[Numbers, "*starts channels"]
+    lagged: Float[Numbers, "*starts channels"]
+    shared_of_piece: Float[Numbers, "*starts pieces k"]
 
 
 serialisable(Normal)
@@ -85,6 +88,7 @@ def _normal_of_piece(
     is_far = absolute > bend
     weight = jnp.where(is_far, bend / jnp.where(is_far, absolute, 1), 1)
     cost = jnp.where(is_far, bend * (2 * absolute - bend), error**2).sum()
+    by_row = error.reshape(piece.weight.shape)
     weighted = jacobian * weight[:, None]
     both, gradient = weighted.T @ jacobian, weighted.T @ error
     return (
@@ -95,7 +99,8 @@ def _normal_of_piece(
         gradient[:size],
         gradient[size:],
         states,
-        (error.reshape(piece.weight.shape) ** 2).sum(0),
+        (by_row**2).sum(0),
+        (by_row[1:] * by_row[:-1]).sum(0),
     )
 
 
@@ -114,7 +119,8 @@ def normal_equations(
             return _normal_of_piece(unit, shared, local, piece, bend)
 
         parts = jax.vmap(of_piece)(local, pieces)
-        cost, local_local, local_shared, shared_shared, of_local, of_shared, states, squares = parts
+        cost, local_local, local_shared, shared_shared, of_local, of_shared, *simulated = parts
+        states, squares, lagged = simulated
         moved, moved_shared = local - centre, shared - shared_centre
         local_weight, shared_weight = (
             jnp.asarray(priors.local_weight),
@@ -130,6 +136,8 @@ def normal_equations(
             shared=of_shared.sum(0) + shared_weight * moved_shared,
             states=states,
             squares=squares.sum(0),
+            lagged=lagged.sum(0),
+            shared_of_piece=of_shared,
         )
 
     return jax.vmap(one)(shared, local, priors.local, priors.shared)

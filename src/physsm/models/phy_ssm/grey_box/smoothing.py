@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float
 
@@ -59,3 +61,29 @@ def parabolas(
     weights = np.linalg.solve(gram, right)[..., 0]
     slope = weights[:, 1] / span[:, 0] if weights.shape[1] > 1 else np.zeros(len(times))
     return weights[:, 0], slope
+
+
+def states_at_rows(
+    panel: Panel, known: Sequence[tuple[Panel, Float[np.ndarray, "series rows n"]]]
+) -> Float[np.ndarray, "series rows n"]:
+    """States at all rows of a panel, linear in time between rows of parts of it where they are
+    known. A series is found by its id; the means of all known states stand for one without any.
+    """
+    size = known[0][1].shape[-1]
+    middle = np.nanmean(np.concatenate([states.reshape(-1, size) for _, states in known]), axis=0)
+    result = np.zeros((*panel.times.shape, size)) + middle
+    for i, one in enumerate(panel):
+        pairs = [
+            (part.times[j, :rows], states[j, :rows])
+            for part, states in known
+            for j, rows in enumerate(part.lengths)
+            if part.ids[j] == one.id
+        ]
+        if pairs:
+            times, values = (np.concatenate(column) for column in zip(*pairs, strict=True))
+            order = np.argsort(times)
+            for state in range(size):
+                result[i, : len(one.times), state] = np.interp(
+                    one.times, times[order], values[order, state]
+                )
+    return np.nan_to_num(result)
