@@ -5,7 +5,8 @@ import pytest
 
 from physsm import DataError, System
 from physsm._values import Panel, Series
-from physsm.models._network.scales import state_scales, table_scales
+from physsm.models._network.scales import table_scales
+from physsm.models._network.state_scales import state_scales
 
 TEXT = (
     "h' = -?k*h\nw' = -w\nobserve level = ?gain*h + ?bias, w\nunknown ?k, ?gain, ?bias constant\n"
