@@ -11,7 +11,6 @@ from rich.console import Console, RenderableType
 from rich.measure import Measurement
 
 from physsm._errors import PhyssmError
-from physsm._json import to_json
 
 
 def show(renderable: RenderableType, *, may_cut: bool = True) -> None:
@@ -37,6 +36,8 @@ def show(renderable: RenderableType, *, may_cut: bool = True) -> None:
 
 def show_json(content: Any) -> None:
     """Print JSON."""
+    from physsm._json import to_json
+
     show_plain(to_json(content, indent=2))
 
 

@@ -9,13 +9,13 @@ the last digits of a residual decide where the minimisation ends.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optimistix as optx
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
@@ -29,6 +29,9 @@ Numbers = Array | np.ndarray
 BLOCK = 64  # origins fitted at once
 _FIT_STEPS = 40
 _TOLERANCE = 1e-7  # of a scale
+_FIRST_DAMPING, _MOST_DAMPING = 1e-2, 1e12  # of the diagonal of the information matrix
+_LEAST_DAMPING = 1e-12
+_EASE = 4.0  # change of the damping after a step
 _ROUNDING = 1e-14  # of the trace of the information matrix
 _RIDGE = 1e-6  # for unknowns that the regression cannot distinguish
 _MOST_POINTS = 5000  # of the regression for the initial unknowns
@@ -130,16 +133,54 @@ def _residuals(
     return jnp.asarray(measured.seen * residuals), at_times[-1]
 
 
-def _minimise(residual, y: Array) -> Array:
-    """Levenberg-Marquardt from `y`; the best point where the steps do not suffice."""
-    best = optx.least_squares(
-        lambda y, _: residual(y),
-        optx.LevenbergMarquardt(rtol=_TOLERANCE, atol=_TOLERANCE),
-        y,
-        max_steps=_FIT_STEPS,
-        throw=False,
-    ).value
-    return jnp.where(jnp.isfinite(best).all(), best, y)
+class Minimum(NamedTuple):
+    """The best point of a minimisation: variables, residuals, their Jacobian, further results of
+    the residuals' function there, and the sum of squares.
+    """
+
+    y: Float[Array, " variables"]
+    residuals: Float[Array, " residuals"]
+    jacobian: Float[Array, "residuals variables"]
+    more: Array
+    cost: Float[Array, ""]
+
+
+def _minimise(residual: Callable[[Array], tuple[Array, Array]], y: Array) -> Minimum:
+    """Levenberg-Marquardt from `y`; the best point where the steps do not suffice.
+
+    `residual` returns residuals and further results. It occurs once in the program, because
+    compiling it takes longer than running it.
+    """
+
+    def point(y: Array) -> Minimum:
+        def of(y: Array):
+            residuals, more = residual(y)
+            return residuals, (residuals, more)
+
+        jacobian, (residuals, more) = jax.jacfwd(of, has_aux=True)(y)
+        return Minimum(y, residuals, jacobian, more, (residuals**2).sum())
+
+    def step(state):
+        best, trial, damping, number, _ = state
+        new = point(trial)
+        is_better = (new.cost < best.cost) & jnp.isfinite(new.jacobian).all()
+        moved = jnp.abs(new.y - best.y) <= _TOLERANCE * (1 + jnp.abs(new.y))
+        gained = best.cost - new.cost <= _TOLERANCE * (1 + new.cost)
+        is_over = is_better & moved.all() & gained & (number > 0)
+        best = jax.tree.map(lambda a, b: jnp.where(is_better, a, b), new, best)
+        damping = jnp.where(is_better, damping / _EASE, damping * _EASE)
+        information = best.jacobian.T @ best.jacobian
+        size = jnp.diagonal(information)
+        scale = damping * (size + _ROUNDING * size.sum()) + _LEAST_DAMPING
+        change = jnp.linalg.solve(information + jnp.diag(scale), best.jacobian.T @ best.residuals)
+        is_stuck = damping > _MOST_DAMPING
+        return best, best.y - change, damping, number + 1, is_over | is_stuck
+
+    shapes = jax.eval_shape(point, y)
+    start = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    start = start._replace(y=y, cost=jnp.array(jnp.inf, y.dtype))
+    first = (start, y, jnp.array(_FIRST_DAMPING, y.dtype), jnp.zeros((), int), jnp.zeros((), bool))
+    return lax.while_loop(lambda state: (state[3] < _FIT_STEPS) & ~state[4], step, first)[0]
 
 
 def _fit_one(
@@ -149,19 +190,17 @@ def _fit_one(
 
     def residual(y):
         residuals, end = _residuals(system, y, measured, scales, within)
-        stacked = jnp.concatenate([residuals.reshape(-1), jnp.sqrt(scales.prior) * y[n:]])
-        return stacked, (stacked, end)
+        return jnp.concatenate([residuals.reshape(-1), jnp.sqrt(scales.prior) * y[n:]]), end
 
-    y = _minimise(lambda y: residual(y)[0], jnp.zeros(n + k, measured.states.dtype))
-    jacobian, (remaining, end) = jax.jacfwd(residual, has_aux=True)(y)
+    best = _minimise(residual, jnp.zeros(n + k, measured.states.dtype))
     surplus = measured.seen.sum() - (n + k)
-    noise = jnp.sqrt((remaining**2).sum() / jnp.maximum(surplus, 1))
-    information = jacobian.T @ jacobian
+    noise = jnp.sqrt(best.cost / jnp.maximum(surplus, 1))
+    information = best.jacobian.T @ best.jacobian
     # A small diagonal, so that an undetermined variable has a large variance instead of none.
     information = information + _ROUNDING * jnp.trace(information) * jnp.eye(n + k)
     std_of_y = noise * jnp.sqrt(jnp.diagonal(jnp.linalg.inv(information)))[n:]
-    theta, std = jax.jvp(lambda v: _unknowns(system, v, scales), (y[n:],), (std_of_y,))
-    return TrajectoryFit(theta, jnp.where(surplus > 0, jnp.abs(std), jnp.nan), end)
+    theta, std = jax.jvp(lambda v: _unknowns(system, v, scales), (best.y[n:],), (std_of_y,))
+    return TrajectoryFit(theta, jnp.where(surplus > 0, jnp.abs(std), jnp.nan), best.more)
 
 
 @eqx.filter_jit
@@ -186,10 +225,10 @@ def fit_together(
             return _residuals(system, jnp.concatenate([start, shared]), given, scales, within)[0]
 
         residuals = jax.vmap(one)(starts, measured).reshape(-1)
-        return jnp.concatenate([residuals, jnp.sqrt(scales.prior) * shared])
+        return jnp.concatenate([residuals, jnp.sqrt(scales.prior) * shared]), jnp.zeros(())
 
     y = jnp.zeros(block * n + len(system.unknowns), measured.states.dtype)
-    return _minimise(residual, y)[block * n :]
+    return _minimise(residual, y).y[block * n :]
 
 
 @eqx.filter_jit
