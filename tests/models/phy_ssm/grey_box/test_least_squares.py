@@ -1,0 +1,86 @@
+"""Steps by elimination, and covariances, against dense linear algebra."""
+
+import numpy as np
+import pytest
+
+from physsm.models.phy_ssm.grey_box.least_squares import _steps, covariance_of_shared
+from physsm.models.phy_ssm.grey_box.simulation import Normal
+
+PIECES, ROWS, Q, K = 3, 20, 2, 2
+
+
+def random_problem(seed: int, pieces: int = PIECES) -> tuple[Normal, np.ndarray, np.ndarray]:
+    """Blocks of a linear problem, its dense Jacobian (shared variables first) and its errors."""
+    rng = np.random.default_rng(seed)
+    local, shared = rng.standard_normal((pieces, ROWS, Q)), rng.standard_normal((pieces, ROWS, K))
+    error = rng.standard_normal((pieces, ROWS))
+    jacobian = np.zeros((pieces * ROWS, K + pieces * Q))
+    for p in range(pieces):
+        rows = slice(p * ROWS, (p + 1) * ROWS)
+        jacobian[rows, :K], jacobian[rows, K + p * Q : K + (p + 1) * Q] = shared[p], local[p]
+    of_shared = np.einsum("prk,pr->pk", shared, error)
+    normal = Normal(
+        cost=np.array([(error**2).sum()]),
+        local_local=np.einsum("prq,prs->pqs", local, local)[None],
+        local_shared=np.einsum("prq,prk->pqk", local, shared)[None],
+        shared_shared=np.einsum("prk,prj->kj", shared, shared)[None],
+        local=np.einsum("prq,pr->pq", local, error)[None],
+        shared=of_shared.sum(0)[None],
+        states=np.zeros((1, pieces, ROWS, Q)),
+        squares=np.array([[(error**2).sum()]]),
+        lagged=np.zeros((1, 1)),
+        shared_of_piece=of_shared[None],
+    )
+    return normal, jacobian, error.reshape(-1)
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.1])
+def test_a_step_by_elimination_is_that_of_the_dense_equations(damping):
+    normal, jacobian, error = random_problem(0)
+    found_shared, found_local = _steps(normal, np.array([damping]), np.full((1, K), 1e3))
+    both = jacobian.T @ jacobian
+    both = both + damping * np.diag(np.diagonal(both))
+    wanted = -np.linalg.solve(both, jacobian.T @ error)
+    np.testing.assert_allclose(found_shared[0], wanted[:K], rtol=1e-8)
+    np.testing.assert_allclose(found_local[0].reshape(-1), wanted[K:], rtol=1e-8)
+
+
+def test_a_start_whose_equations_are_not_finite_takes_no_step():
+    normal, *_ = random_problem(0)
+    two = Normal(*(np.concatenate([part, part]) for part in normal))
+    two.local_local[1, 0, 0, 0] = np.nan
+    shared, local = _steps(two, np.zeros(2), np.ones((2, K)))
+    assert np.abs(shared[0]).max() > 0
+    assert not shared[1].any()
+    assert not local[1].any()
+
+
+def test_standard_errors_of_white_errors_are_those_of_linear_regression():
+    normal, jacobian, error = random_problem(1)
+    found = covariance_of_shared(normal, 0, np.ones((PIECES, ROWS, 1)))
+    free = len(error) - jacobian.shape[1]
+    wanted = np.linalg.inv(jacobian.T @ jacobian)[:K, :K] * (error @ error / free)
+    np.testing.assert_allclose(found, wanted, rtol=1e-8)
+
+
+def test_pieces_without_measurements_do_not_change_standard_errors():
+    normal, *_ = random_problem(1)
+    wanted = covariance_of_shared(normal, 0, np.ones((PIECES, ROWS, 1)))
+    pieces = ("local_local", "local_shared", "local", "states", "shared_of_piece")
+    empty = {
+        name: np.concatenate([part, np.zeros_like(part[:, :1])], axis=1)
+        for name, part in normal._asdict().items()
+        if name in pieces
+    }
+    empty["local_local"][:, -1] = np.eye(Q)  # of the priors
+    weight = np.concatenate([np.ones((PIECES, ROWS, 1)), np.zeros((1, ROWS, 1))])
+    found = covariance_of_shared(normal._replace(**empty), 0, weight)
+    np.testing.assert_allclose(found, wanted, rtol=1e-8)
+
+
+def test_errors_that_are_correlated_make_standard_errors_larger():
+    normal, *_ = random_problem(1)
+    white = covariance_of_shared(normal, 0, np.ones((PIECES, ROWS, 1)))
+    half = normal._replace(lagged=normal.squares / 2)
+    found = covariance_of_shared(half, 0, np.ones((PIECES, ROWS, 1)))
+    np.testing.assert_allclose(found, 3 * white, rtol=1e-8)  # (1 + 1/2)/(1 - 1/2)

@@ -1,0 +1,38 @@
+"""Starts of the unknowns: exact from exact states, at random within their bounds elsewhere."""
+
+import numpy as np
+import pytest
+
+from physsm.models.phy_ssm.grey_box.fit import physical
+from physsm.models.phy_ssm.grey_box.starts import as_shared, random_unknowns, regression
+from tests.models.phy_ssm.grey_box.make import DAMPING, STIFFNESS, make_unit, oscillators
+
+
+@pytest.mark.parametrize("window", [1, 5, 20])
+def test_regression_recovers_constants_from_states_without_errors(window):
+    panel, states = oscillators(0, (200, 150, 10), gap=0.01)
+    unit = make_unit(panel)
+    scaled = states / np.array(unit.scales.states.state_scale)
+    found = regression(unit, unit.scales.table.scale(panel), scaled, window)
+    np.testing.assert_allclose(found, [STIFFNESS, DAMPING], rtol=1e-3)
+
+
+def test_unknowns_are_the_same_in_the_units_of_the_fit_and_moved_inside_their_bounds():
+    panel, _ = oscillators(0, (40, 40))
+    unit = make_unit(panel)
+    np.testing.assert_allclose(physical(unit, as_shared(unit, np.array([3.0, 0.2]))), [3.0, 0.2])
+    size = np.array(unit.scales.states.unknown_size)
+    moved = physical(unit, as_shared(unit, np.array([-1.0, 0.0])))
+    np.testing.assert_allclose(moved, 0.01 * size, rtol=1e-6)
+
+
+def test_random_unknowns_keep_their_bounds():
+    panel, _ = oscillators(0, (40, 40))
+    text = "x' = v\nv' = -?k*x - ?c*v + ?f\nunknown ?k, ?c, ?f constant\n?k >= 1\n?c <= -2\n"
+    unit = make_unit(panel, text + "observe x")
+    rng = np.random.default_rng(0)
+    k, c, f = np.array([random_unknowns(unit, rng) for _ in range(200)]).T
+    assert (k >= 1).all()
+    assert (c <= -2).all()
+    assert 0.3 < (f > 0).mean() < 0.7
+    assert np.abs(f).max() > 10 * np.abs(f).min()
