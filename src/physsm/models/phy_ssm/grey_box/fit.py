@@ -158,7 +158,7 @@ def physical(unit: PhysicsUnit, shared: np.ndarray) -> np.ndarray:
     """Unknowns in physical units, with per-series terms of zero."""
     with jax.enable_x64(True):
         precise = eqx.tree_at(lambda u: u.constants, unit, np.asarray(shared, float))
-        zeros = np.zeros(len(unit.varying)), np.zeros(len(unit.per_series))
+        zeros = jnp.zeros(len(unit.varying)), jnp.zeros(len(unit.per_series))
         return np.asarray(jax.jit(lambda unit: unit.theta(*zeros))(precise))
 
 

@@ -80,10 +80,10 @@ def covariance_of_shared(
     schur = schur + (_TINY * (np.trace(schur) + 1)) * np.eye(len(schur))
     inverse = np.linalg.inv(schur)
     squares, lagged = normal.squares[start].sum(), normal.lagged[start].sum()
-    number = max(weight.sum() - len(schur) - local_local[..., 0].size, 1.0)
+    pieces = weight.any((1, 2)).sum()
+    number = max(weight.sum() - len(schur) - pieces * local_local.shape[-1], 1.0)
     correlation = np.clip(lagged / max(squares, _TINY), 0.0, 0.99)
     plain = inverse * (squares / number * (1 + correlation) / (1 - correlation))
-    pieces = weight.any((1, 2)).sum()
     if pieces < 2 * len(schur):
         return plain
     scores = normal.shared_of_piece[start]

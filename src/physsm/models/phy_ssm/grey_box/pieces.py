@@ -38,6 +38,11 @@ class Cut(NamedTuple):
     series: Int[np.ndarray, " pieces"]
     first: Int[np.ndarray, " pieces"]
 
+    @property
+    def measured(self) -> Int[np.ndarray, " measured"]:
+        """Indices of the pieces with measurements."""
+        return np.flatnonzero(np.asarray(self.pieces.weight).any((1, 2)))
+
 
 def number_of_pieces(panel: Panel, length: int) -> int:
     """Number of pieces into which `cut` cuts a panel, without those that fill a number."""

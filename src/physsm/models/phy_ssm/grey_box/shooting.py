@@ -141,21 +141,21 @@ def _program(unit: PhysicsUnit) -> Callable[..., Normal]:
 def _states_at_rows(
     before: Float[np.ndarray, "series rows n"],
     pieces: Cut,
-    states: Float[np.ndarray, "pieces rows n"],
+    states: Float[np.ndarray, "pieces steps n"],
 ) -> Float[np.ndarray, "series rows n"]:
     """States at all rows: those of the pieces, and those from before where no piece is."""
     after = before.copy()
-    for series, first, own, gaps in zip(
-        pieces.series, pieces.first, states, pieces.pieces.gaps, strict=True
-    ):
-        rows = 1 + int(np.count_nonzero(gaps))  # without padding
-        after[series, first : first + rows] = own[:rows]
+    for piece in pieces.measured:
+        rows = 1 + int(np.count_nonzero(pieces.pieces.gaps[piece]))  # without padding
+        first = pieces.first[piece]
+        after[pieces.series[piece], first : first + rows] = states[piece, :rows]
     return after
 
 
 def _terms_of_series(before: np.ndarray, pieces: Cut, terms: np.ndarray) -> np.ndarray:
     """Per-series terms: the mean over the pieces of a series."""
     after = before.copy()
-    for series in np.unique(pieces.series):
-        after[series] = terms[pieces.series == series].mean(0)
+    series, terms = pieces.series[pieces.measured], terms[pieces.measured]
+    for one in np.unique(series):
+        after[one] = terms[series == one].mean(0)
     return after

@@ -64,13 +64,16 @@ def parabolas(
 
 
 def states_at_rows(
-    panel: Panel, known: Sequence[tuple[Panel, Float[np.ndarray, "series rows n"]]]
+    panel: Panel, known: Sequence[tuple[Panel, Float[np.ndarray, "_ _ n"]]]
 ) -> Float[np.ndarray, "series rows n"]:
     """States at all rows of a panel, linear in time between rows of parts of it where they are
     known. A series is found by its id; the means of all known states stand for one without any.
     """
     size = known[0][1].shape[-1]
-    middle = np.nanmean(np.concatenate([states.reshape(-1, size) for _, states in known]), axis=0)
+    each = [
+        states[j, :rows] for part, states in known for j, rows in enumerate(part.lengths.tolist())
+    ]
+    middle = np.nanmean(np.concatenate(each), axis=0)
     result = np.zeros((*panel.times.shape, size)) + middle
     for i, one in enumerate(panel):
         pairs = [
