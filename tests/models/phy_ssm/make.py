@@ -20,7 +20,8 @@ OSCILLATOR = "control force\nx' = v\nv' = -4*x - 0.3*v + 2*force\nobserve x, v"
 
 
 def small_config(**changes: Any) -> Config:
-    return Config(**{**PhySSM.test_settings(), **changes})
+    """Settings of a small network whose varying unknowns vary before any training."""
+    return Config(**{**PhySSM.test_settings(), "unknown_gain": 0.1, **changes})
 
 
 def random_panel(channels, controls=(), lengths=(30, 25, 40), seed=0, missing=0.2) -> Panel:

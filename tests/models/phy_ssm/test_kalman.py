@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from physsm.models.phy_ssm.kalman import bounded, correct, predict, smooth
+from physsm.models.phy_ssm.kalman import Measurement, bounded, correct, predict, smooth
 from physsm.models.phy_ssm.values import FilterSteps
 
 
@@ -42,17 +42,24 @@ def linear_system(q=3, steps=6):
     return F, noise, m0, P0, measured, precision
 
 
+def of_states(predicted, measured, precision) -> Measurement:
+    """Measurements of the states themselves."""
+    slope = jnp.eye(len(predicted), dtype=predicted.dtype)
+    return Measurement(surprise=measured - predicted, slope=slope, precision=precision)
+
+
 def filtered(F, noise, m0, P0, measured, precision) -> FilterSteps:
     """The steps of the filter, for one series."""
 
     @jax.jit
     def step(mean, covariance, measured, precision):
         predicted, prior, slope = predict(mean, covariance, lambda x: F @ x, noise)
-        return (*correct(predicted, prior, measured, precision), predicted, slope)
+        corrected = correct(predicted, prior, of_states(predicted, measured, precision))
+        return (*corrected, predicted, slope)
 
-    F, noise = jnp.asarray(F), jnp.asarray(noise)
-    mean, covariance = correct(*map(jnp.asarray, (m0, P0, measured[0], precision[0])))
-    steps = [(mean, covariance, jnp.asarray(m0), F, noise)]
+    F, noise, m0, P0 = map(jnp.asarray, (F, noise, m0, P0))
+    mean, covariance = correct(m0, P0, of_states(m0, measured[0], precision[0]))
+    steps = [(mean, covariance, m0, F, noise)]
     for k in range(1, len(measured)):
         mean, covariance, predicted, slope = step(mean, covariance, measured[k], precision[k])
         steps.append((mean, covariance, predicted, slope, noise))
@@ -78,9 +85,25 @@ def test_smoother_equals_the_joint_gaussian():
 
 def test_no_measurement_changes_nothing():
     P = jnp.asarray([[2.0, 0.5], [0.5, 1.0]])
-    mean, covariance = correct(jnp.asarray([1.0, -1.0]), P, jnp.asarray([50.0, 50.0]), jnp.zeros(2))
+    m = jnp.asarray([1.0, -1.0])
+    mean, covariance = correct(m, P, of_states(m, jnp.asarray([50.0, 50.0]), jnp.zeros(2)))
     np.testing.assert_array_equal(mean, [1.0, -1.0])
     np.testing.assert_array_equal(covariance, P)
+
+
+def test_measurements_of_sums_of_states_equal_the_joint_gaussian():
+    """Three linear functions of four states, one of which was not measured."""
+    rng = np.random.default_rng(1)
+    root, H = rng.standard_normal((4, 4)), rng.standard_normal((3, 4))
+    m, P = rng.standard_normal(4), root @ root.T + 0.1 * np.eye(4)
+    value, precision = rng.standard_normal(3), np.array([4.0, 0.0, 25.0])
+    measured = Measurement(*map(jnp.asarray, (value - H @ m, H, precision)))
+    mean, covariance = jax.jit(correct)(jnp.asarray(m), jnp.asarray(P), measured)
+    seen = precision > 0
+    error = np.diag(1 / precision[seen])
+    gain = P @ H[seen].T @ np.linalg.inv(H[seen] @ P @ H[seen].T + error)
+    np.testing.assert_allclose(mean, m + gain @ (value - H @ m)[seen], rtol=1e-10)
+    np.testing.assert_allclose(covariance, P - gain @ H[seen] @ P, rtol=1e-9, atol=1e-12)
 
 
 def test_a_nonlinear_transition_is_linearised_at_the_mean():

@@ -7,6 +7,7 @@ from scipy.stats import multivariate_normal
 
 from physsm._values import Panel, Series
 from physsm.data.window import gather, whole_series
+from physsm.models.phy_ssm.kalman import SMALLEST_VARIANCE
 from physsm.models.phy_ssm.objective import losses
 from tests.models.phy_ssm.make import make_network
 
@@ -39,7 +40,7 @@ def test_it_is_the_log_density_of_the_later_rows_given_the_first():
     for i in range(ROWS):
         for j in range(i + 1, ROWS):
             covariance[i, j] = covariance[j, i] = variance[i] * np.prod(factors[i:j])
-    covariance += (ERROR**2 + 1e-4) * np.eye(ROWS)
+    covariance += (ERROR**2 + SMALLEST_VARIANCE) * np.eye(ROWS)
     seen = np.flatnonzero(np.isfinite(values))
     measured = scaled.values[0, seen, 0] + network.scales.states.state_offset[0]
     together = multivariate_normal(np.array(mean)[seen], covariance[np.ix_(seen, seen)])  # type: ignore[arg-type]

@@ -143,7 +143,7 @@ def test_empty_rows_before_a_series_change_nothing(name):
 
 def test_grounded_channels_are_states_in_their_units():
     network = network_of("mixed")
-    decode = eqx.filter_jit(lambda n, z: n.decode(n.unit.extend(z)))
+    decode = eqx.filter_jit(lambda n, z: n.decode(n.unit.extend(z), jnp.zeros(1)))
     z = jnp.asarray([1.3, -0.4])
     decoded = decode(network, z)
     shown = network.scales.table.unscale(np.asarray(decoded))

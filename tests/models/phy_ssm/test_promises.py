@@ -112,7 +112,9 @@ def test_a_divergent_forecast_names_its_state_and_time():
     fitted = untrained("x' = 0.5*x + ?more*x\n0.4 <= ?more <= 0.6\nobserve x", panel)
     forecast = fitted.forecast(panel, horizon=400, coverage=None)
     assert np.isfinite(forecast.mean).all()
-    assert len(forecast.warnings) == 6
+    *of_series, too_far = forecast.warnings
+    assert len(of_series) == 6
+    assert "time steps ahead; the model was fitted for 6" in too_far
     assert "leaves the stable region at time" in forecast.warnings[0]
     assert "by x (unknown terms in its equation: more)" in forecast.warnings[0]
 

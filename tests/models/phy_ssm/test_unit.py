@@ -11,9 +11,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from physsm._values import Panel
+from physsm.models.phy_ssm.unit import hold_weights
 from physsm.models.phy_ssm.values import Drive
 from physsm.physics.system import System
-from tests.models.phy_ssm.make import OSCILLATOR, make_network, random_panel
+from tests.models.phy_ssm.make import OSCILLATOR, make_network, random_panel, small_config
 
 PLAIN = {"correct": False, "substeps": 1, "relift": False}
 EMPTY = jnp.zeros(0)
@@ -168,7 +169,7 @@ def test_lifted_sine_and_cosine_stay_on_their_circle_without_lifting_anew():
 def test_controls_can_be_held_or_averaged():
     u, u_next = jnp.asarray([1.0]), jnp.asarray([3.0])
     z = jnp.asarray([0.0, 0.0])
-    for hold, seen in (("start", 1.0), ("mean", 2.0)):
+    for hold, seen in (("auto", 1.0), ("previous", 1.0), ("linear", 2.0), ("mean", 2.0)):
         unit = oscillator_unit(**PLAIN, control_hold=hold)
         same = jnp.asarray([seen])
         np.testing.assert_allclose(
@@ -176,6 +177,24 @@ def test_controls_can_be_held_or_averaged():
             advance(unit, unit.extend(z), EMPTY, same, same, jnp.asarray(0.5)),
             rtol=1e-12,
         )
+
+
+def test_each_substep_sees_its_share_of_a_control_change():
+    system = System.parse("control a\ncontrol b hold linear\nx' = a + b\nobserve x")
+    third = np.array([1, 3, 5]) / 6  # the middles of three substeps
+    for hold, own in (
+        ("auto", 0 * third),
+        ("previous", 0 * third),
+        ("linear", third),
+        ("mean", 0.5),
+    ):
+        config = small_config(control_hold=hold, substeps=3)
+        found = hold_weights(system, ["b", "a", "other"], config)
+        assert found.shape == (3, 3)
+        np.testing.assert_allclose(found[:, 0], third)  # as the text says
+        np.testing.assert_allclose(found[:, 1], own)
+        np.testing.assert_allclose(found[:, 2], own)
+    assert hold_weights(system, [], small_config(substeps=2)).shape == (2, 0)
 
 
 UNKNOWN = """
@@ -231,10 +250,12 @@ def test_features_by_steps_equal_features_of_a_sequence(network):
 
 
 def test_unknowns_have_their_natural_size():
-    # One unit of a raw value moves the scaled state by one in one unit of time.
+    # One unit of a raw value moves the scaled state by one in the signal time.
     unit = make_unit("x' = ?*x\nobserve x", random_panel(["x"]))
-    size = unit.scales.states.unknown_size[0]
-    np.testing.assert_allclose(size * unit.scales.table.time_scale, 1, rtol=1e-12)
+    states, table = unit.scales.states, unit.scales.table
+    usual = np.hypot(states.state_offset[0], 1)  # of the scaled state
+    moved = states.unknown_size[0] * usual * states.signal_time * table.time_scale
+    np.testing.assert_allclose(moved, 1, rtol=1e-12)
 
 
 def test_a_velocity_that_is_not_measured_has_the_scale_of_its_slope():

@@ -153,7 +153,7 @@ def test_errors_beyond_the_bend_count_linearly():
 
 def test_the_minimum_is_that_of_a_general_solver_from_every_start():
     _, _, _, shared, local = example()
-    starts = np.stack([shared, shared + [0.3, -0.2]])
+    starts = np.stack([shared, shared + np.array([0.3, -0.2])])
     end = minimise(equations(), starts, np.stack([local, local]), iterations=100, tolerance=1e-15)
     wanted = least_squares(
         lambda x: np.asarray(residuals()(x)[0]),

@@ -1,0 +1,128 @@
+"""Fits of texts whose unknowns are constant: no training, true constants, equal forecasts."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from physsm import PhySSM, System, load
+from physsm._values import Forecast, Panel, Query
+from physsm.models.grey_box import GreyBox
+from tests.models.phy_ssm.grey_box.make import DAMPING, STIFFNESS, TEXT, oscillators
+from tests.models.phy_ssm.make import small_panel_settings
+
+CUT = 60  # rows of a history
+SETTINGS = {
+    **small_panel_settings(steps=1),
+    "context": 30,
+    "horizon": 15,
+    # As in the model grey_box: both share their programs then.
+    "linear_bypass": False,
+    "unknown_network": "none",
+}
+
+
+def noisy_panel(seed: int) -> Panel:
+    return oscillators(seed, (80,) * 10, error=0.05)[0]
+
+
+def transformed(panel: Panel) -> Panel:
+    """The same in milliseconds on a shifted clock, in other units, in another order.
+
+    The clock is shifted by 1e9 s: times then have 1e-7 s of rounding, a millionth of a gap.
+    """
+    milliseconds = 1000 * (panel.times + 1e9)
+    other = replace(panel, times=milliseconds, values=7.3 * panel.values)
+    return other.select(ORDER)
+
+
+ORDER = np.array([3, 9, 0, 1, 8, 2, 5, 4, 7, 6])
+
+
+def forecast(fitted: Any, panel: Panel) -> Forecast:
+    history = panel.between(0, CUT)
+    future = panel.between(CUT, 80)
+    query = Query(future.times, future.controls, future.lengths)
+    return fitted.forecast(history, times=query, coverage=0.9)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return PhySSM(System.parse(TEXT), **SETTINGS).fit(noisy_panel(0), noisy_panel(1), seed=0)
+
+
+def test_its_stages_are_named_and_there_is_no_training(fitted):
+    assert [stage.name for stage in fitted.stages] == ["start", "grey box"]
+    assert all(0 < stage.error < 0.2 for stage in fitted.stages)
+    assert fitted.training is None
+
+
+def test_constants_are_recovered_with_a_hidden_velocity(fitted):
+    unknowns = fitted.unknowns(noisy_panel(2))
+    k, c = unknowns.mean[0, -1]
+    assert abs(k / STIFFNESS - 1) < 0.05
+    assert abs(c / DAMPING - 1) < 0.05
+    # Within a few standard errors, which are smaller than that.
+    assert abs(k - STIFFNESS) < 4 * fitted.constants_std[0] < 0.2
+    assert abs(c - DAMPING) < 4 * fitted.constants_std[1] < 0.2
+
+
+def test_forecasts_are_as_good_as_the_measurements(fitted):
+    found = forecast(fitted, noisy_panel(2))
+    truth = noisy_panel(2).values[:, CUT:]
+    assert np.sqrt(np.mean((found.mean - truth) ** 2)) < 0.07
+    inside = (found.lower <= truth) & (truth <= found.upper)
+    assert 0.8 < inside.mean() < 0.98
+
+
+def test_a_stored_model_forecasts_the_same(fitted, tmp_path):
+    fitted.save(tmp_path)
+    stored = load(tmp_path)
+    assert stored.stages == fitted.stages
+    assert stored.constants_std == fitted.constants_std
+    found, wanted = forecast(stored, noisy_panel(2)), forecast(fitted, noisy_panel(2))
+    for part in ("mean", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(found, part), getattr(wanted, part))
+
+
+def test_a_stream_forecasts_like_its_history(fitted):
+    panel = noisy_panel(2)
+    stream, one = fitted.start(), panel[4]
+    for t, x in zip(one.times[:CUT], one.values[:CUT], strict=True):
+        stream = fitted.update(stream, t, x)
+    found = fitted.forecast_stream(stream, times=one.times[CUT:])
+    wanted = forecast(fitted, panel)
+    for part in ("mean", "lower", "upper"):
+        np.testing.assert_allclose(
+            getattr(found, part)[0], getattr(wanted, part)[4], rtol=1e-4, atol=1e-4
+        )
+
+
+@pytest.fixture(scope="module")
+def fitted_otherwise():
+    panels = transformed(noisy_panel(0)), transformed(noisy_panel(1))
+    return PhySSM(System.parse(TEXT), **SETTINGS).fit(*panels, seed=0)
+
+
+def test_units_clock_and_order_of_a_table_do_not_matter(fitted, fitted_otherwise):
+    found = forecast(fitted_otherwise, transformed(noisy_panel(2)))
+    wanted = forecast(fitted, noisy_panel(2))
+    size = np.abs(wanted.mean).max()
+    for part in ("mean", "lower", "upper"):
+        moved = getattr(found, part) / 7.3 - getattr(wanted, part)[ORDER]
+        assert np.abs(moved).max() < 1e-3 * size, part
+    k, c = fitted.unknowns(noisy_panel(2)).mean[0, -1]
+    in_milliseconds = fitted_otherwise.unknowns(transformed(noisy_panel(2))).mean[0, -1]
+    np.testing.assert_allclose(in_milliseconds, [k / 1e6, c / 1e3], rtol=1e-3)
+
+
+def test_the_grey_box_is_the_same_fit(fitted, fitted_otherwise):
+    for wanted, change in ((fitted, lambda panel: panel), (fitted_otherwise, transformed)):
+        panels = change(noisy_panel(0)), change(noisy_panel(1))
+        box = GreyBox(System.parse(TEXT), **SETTINGS).fit(*panels, seed=0)
+        assert box.name == "grey_box"
+        assert box.training is None
+        assert box.stages == wanted.stages
+        for key, array in box.arrays().items():
+            np.testing.assert_array_equal(array, wanted.arrays()[key], err_msg=key)
