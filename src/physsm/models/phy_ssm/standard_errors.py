@@ -75,7 +75,10 @@ def _with_finer_steps(network: Network) -> Network:
     finer = config.model_copy(update={"substeps": 2 * config.substeps})
     with jax.ensure_compile_time_eval():  # only its structure is needed
         fresh = build_network(network.unit.system, network.scales, finer, seed=0)
-    return jax.tree.unflatten(jax.tree.structure(fresh), jax.tree.leaves(network))
+    finer_network = jax.tree.unflatten(jax.tree.structure(fresh), jax.tree.leaves(network))
+    # Holds have a row for each substep.
+    assert isinstance(fresh.unit, PhysicsUnit)
+    return eqx.tree_at(lambda n: n.unit.hold, finer_network, fresh.unit.hold)
 
 
 def _slopes(
