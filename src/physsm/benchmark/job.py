@@ -90,7 +90,9 @@ def _fit_and_score(job: Job, split: Split, folder: Path, report: Report) -> Reco
     dataset: Dataset = find("datasets", job.column.dataset, "DATASET")
     needs_physics = find("models", job.row.model, "MODEL").physics
     system = System.load(job.row.physics or dataset.system) if needs_physics else None
-    data = protocol_data(split, partial(windows_of_test_part, split, job.column.test_windows))
+    data = protocol_data(
+        split, partial(windows_of_test_part, split, job.column.test_windows), is_test=True
+    )
     is_started = (folder / "position.json").exists()
     training = TrainingOptions(folder=folder, resume=is_started, report=report)
     try:

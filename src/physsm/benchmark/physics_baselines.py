@@ -6,15 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from physsm._errors import ConfigError, DataError
-from physsm._registry import find, names_in
+from physsm._registry import find
 from physsm._values import Panel
 from physsm.data.window import Part
 from physsm.models._base import AbstractFitted
 from physsm.physics.system import System
 
-PHYSICS_BASELINES = tuple(
-    name for name in ("grey_box", "least_squares", "sindy") if name in names_in("models")
-)
+PHYSICS_BASELINES = ("grey_box", "least_squares", "sindy")
 # As baselines they try one candidate instead of many: each further one costs seconds.
 _ONE_HISTORY = {"rows": [28], "priors": [0.1]}
 _SETTINGS: Mapping[str, dict[str, Any]] = {

@@ -48,12 +48,14 @@ class RunData:
     Parts of a protocol have the windows that a network is trained on; from a panel it takes every
     window of its own context and horizon. `sizes` are those of the evaluation windows.
     `cut_evaluation` is called after the fit, so that the windows take no memory during training.
+    They are of the validation part or, if `is_test`, of a part that no fit has seen.
     """
 
     train: Panel | Part
     validation: Panel | Part
     sizes: Sizes
     cut_evaluation: Callable[[], EvaluationWindows]
+    is_test: bool = False
 
     @property
     def validation_panel(self) -> Panel:
@@ -80,6 +82,7 @@ class Record:
     """
 
     model: AbstractFitted
+    scored: AbstractFitted
     baselines: Mapping[str, AbstractFitted]
     evaluation: EvaluationWindows
     scores: list[Score]
@@ -141,13 +144,16 @@ def table_data(
     )
 
 
-def protocol_data(split: Split, cut_evaluation: Callable[[], EvaluationWindows]) -> RunData:
+def protocol_data(
+    split: Split, cut_evaluation: Callable[[], EvaluationWindows], *, is_test: bool
+) -> RunData:
     """The parts of a protocol, with evaluation windows of its validation or its test part."""
     return RunData(
         train=split.train,
         validation=split.validation,
         sizes=split.sizes,
         cut_evaluation=cut_evaluation,
+        is_test=is_test,
     )
 
 
@@ -194,9 +200,13 @@ def fit_and_score(
         baselines, left_out = {**baselines, **more.fitted}, more.left_out
     compared = time.perf_counter()
     evaluation = data.cut_evaluation()
-    scores = score_all(beside(model, baselines), evaluation, units, training.stage)
+    scored = beside(model, baselines)
+    if not data.is_test:  # a model that was fitted to the validation part cannot be judged by it
+        scored = {name: each.before_refit or each for name, each in scored.items()}
+    scores = score_all(scored, evaluation, units, training.stage)
     return Record(
         model=model,
+        scored=scored[model.name],
         baselines=baselines,
         evaluation=evaluation,
         scores=scores,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,14 +38,17 @@ def build_report_data(
     truth: Mapping[str, float] | None = None,
     question: Mapping[str, Any] | None = None,
     warnings: Sequence[str] = (),
+    final: AbstractFitted | None = None,
 ) -> dict[str, Any]:
     """The report data of a model beside other fitted ones. `panel` holds series that the model was
     not trained on; `truth` holds the true values of unknowns, known for simulated series;
-    `warnings` are on the run as a whole.
+    `warnings` are on the run as a whole. `final` is the model after a last fit to all rows, whose
+    unknowns are shown.
     """
     panel = model.check(panel)
     system, truth = model.system, truth or {}
-    unknowns = model.unknowns(panel) if system is not None and system.unknowns else None
+    has_unknowns = system is not None and system.unknowns
+    unknowns = (final or model).unknowns(panel) if has_unknowns else None
     windows = _example_windows(model, panel, sizes)
     forecasts = _Forecasts.of(model, others, windows)
     return plain(
@@ -68,6 +72,7 @@ def build_report_data(
                 }
                 for i in range(len(windows.history))
             ],
+            "stages": [asdict(stage) for stage in getattr(model, "stages", ())],
             "training": _training(model),
             "settings": _flat(settings),
             "warnings": [*warnings, *forecasts.model.warnings],

@@ -148,7 +148,7 @@ def fit_run(
     stage("writing the report data")
     used = record.model.describe().get("config", prepared.settings)
     report_data = build_report_data(
-        record.model,
+        record.scored,
         record.baselines,
         data.validation_panel,
         title=title,
@@ -156,6 +156,7 @@ def fit_run(
         scores=record.scores,
         settings={**used, "seed": request.seed},
         question=prepared.question.content(),
+        final=record.model,
         warnings=[verdict] if (verdict := useless(record.scores, VALIDATION)) else [],
     )
     report_data["left_out"] = list(record.left_out)
@@ -177,7 +178,7 @@ def _prepare(request: Request, source: Panel | Split) -> tuple[Prepared, RunData
         question = replace(
             prepared.question, context=source.sizes.context, horizon=source.sizes.horizon
         )
-        data = protocol_data(source, partial(windows_of_validation_part, source))
+        data = protocol_data(source, partial(windows_of_validation_part, source), is_test=False)
         return prepared._replace(question=question), data
     prepared = prepare(
         request.model,

@@ -8,7 +8,7 @@ from typing import Any
 from physsm.benchmark.run import Run
 from physsm.cli.fit_source import Source
 from physsm.cli.output import show, show_plain
-from physsm.cli.tables import show_scores, unknown_table
+from physsm.cli.tables import show_scores, stage_table, unknown_table
 from physsm.report.physics import interval_note
 
 _SHOWN_NAMES = 8
@@ -24,6 +24,7 @@ def content(run: Run) -> dict[str, Any]:
         "rows": run.scores,
         "unknowns": _unknowns(run),
         "remarks": list(run.model.remarks()),
+        "stages": run.report_data.get("stages", []),
         "training": run.report_data["training"],
     }
 
@@ -37,6 +38,8 @@ def show_run(run: Run, source: Source, model: str, *, seconds: float) -> None:
     if run.question is not None:
         show_plain(run.question["sentence"])
     show_scores(run.scores)
+    if stages := run.report_data.get("stages"):
+        show(stage_table(stages))
     if unknowns := _unknowns(run):
         show(unknown_table(unknowns))
         show_plain(interval_note(unknowns))

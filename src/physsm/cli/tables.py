@@ -59,6 +59,19 @@ def channel_table(rows: Sequence[dict[str, Any]]) -> Table | None:
     return table
 
 
+def stage_table(stages: Sequence[dict[str, Any]]) -> Table:
+    """One line per stage of a fit: its error over the horizon in validation, and its fate."""
+    table = Table(box=None, header_style="bold")
+    table.add_column("stage of the fit", no_wrap=True)
+    table.add_column("validation RMSE over the horizon, scaled", justify="right")
+    table.add_column("result", no_wrap=True)
+    for stage in stages:
+        error = stage["error"]
+        value = "–" if error is None else f"{error:.4f}"
+        table.add_row(stage["name"], value, "kept" if stage["kept"] else "dropped")
+    return table
+
+
 def _loss(row: dict[str, Any], score: Score) -> float:
     value = row.get(score.key)
     return math.inf if value is None else score.loss(value)

@@ -115,6 +115,7 @@ class AbstractFitted(abc.ABC):
     predicts_trajectory: ClassVar[bool] = False  # one for each window, from its whole context
     system: System | None = None  # its physics
     training: Result | None = None  # result of the training loop, right after `fit`
+    before_refit: AbstractFitted | None = None  # right after `fit`: not yet fitted to validation
 
     # What a model implements.
 

@@ -254,3 +254,15 @@ class Structure:
         for place, entry in (self.A if matrix == "A" else self.B).items():
             mask[place] = bool(entry.factors)
         return mask
+
+
+def slope_of(structure: Structure, state: int) -> int:
+    """The state whose derivative is this state, as x for v in `x' = v`; -1 if there is none."""
+    for i in range(len(structure.states)):
+        entries = {place: entry for place, entry in structure.A.items() if place[0] == i}
+        has_control = any(place[0] == i for place in structure.B)
+        if list(entries) == [(i, state)] and not has_control:
+            entry = entries[i, state]
+            if entry.known == 1 and not entry.factors:
+                return i
+    return -1

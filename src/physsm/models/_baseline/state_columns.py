@@ -16,6 +16,7 @@ from physsm.models._baseline.origins import (
     interpolate_columns,
     origins_at,
 )
+from physsm.physics.structure import slope_of
 from physsm.physics.system import System
 
 
@@ -46,28 +47,15 @@ def find_columns(system: System, channels: Sequence[str], controls: Sequence[str
     channel = tuple(
         channels.index(name) if name in channels else -1 for name in map(str, system.states)
     )
-    slope_of = tuple(slope_of(system, i) for i in range(len(system.states)))
-    for name, own, source in zip(system.states, channel, slope_of, strict=True):
+    slopes = tuple(slope_of(system.structure, i) for i in range(len(system.states)))
+    for name, own, source in zip(system.states, channel, slopes, strict=True):
         if own < 0 and (source < 0 or channel[source] < 0):
             raise DataError(
                 f"the state {name} has no channel in the table, and it is not the derivative of a "
                 "state that has one",
                 hint=f"measure it as a channel {name}, or use a model that infers states: phy_ssm",
             )
-    return Columns(channel, slope_of, tuple(controls.index(name) for name in system.controls))
-
-
-def slope_of(system: System, state: int) -> int:
-    """The state whose derivative is this state, as x for v in `x' = v`; -1 if there is none."""
-    structure = system.structure
-    for i in range(len(system.states)):
-        entries = {place: entry for place, entry in structure.A.items() if place[0] == i}
-        has_control = any(place[0] == i for place in structure.B)
-        if list(entries) == [(i, state)] and not has_control:
-            entry = entries[i, state]
-            if entry.known == 1 and not entry.factors:
-                return i
-    return -1
+    return Columns(channel, slopes, tuple(controls.index(name) for name in system.controls))
 
 
 def states_at(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 from physsm._errors import ConfigError
@@ -43,7 +44,8 @@ class TrajectoryForecaster(NetworkForecaster[FittedTrajectory]):
         grounds = isinstance(self.config, PhysicsConfig) and self.config.ground_states
         scales = TrajectoryScales(
             table=table,
-            states=state_scales(self.system, table, panel, grounds),
+            # An observation that is a function of states is decoded by a network here.
+            states=replace(state_scales(self.system, table, panel, grounds), expression=()),
             span=float(sizes.context + sizes.horizon),
         )
         return cast(type[FittedTrajectory], self.Fitted).build(

@@ -59,6 +59,7 @@ class FittedNetwork(AbstractFitted):
     system: System | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
     training: Result | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
     stages: tuple[Stage, ...] = ()
+    before_refit: FittedNetwork | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property
     def scales(self) -> Any:

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from physsm._errors import DataError, did_you_mean
 from physsm._values import Panel
 from physsm.models._network.scales import StateScales, TableScales, as_numbers
+from physsm.physics.structure import slope_of
 from physsm.physics.system import System
 
 
@@ -40,17 +41,32 @@ def state_scales(
         system.observed.index(name) if name in system.observed and state < 0 else -1
         for name, state in zip(table.channels, measured, strict=True)
     )
-    scale, offset = np.ones(len(system.states)), np.zeros(len(system.states))
-    for channel, state in enumerate(measured):
+    given = StateScales(measured=measured, expression=expression)
+    span = max(1.0, signal_time(panel, given.grounded_channels.tolist()) / table.time_scale)
+    scale, offset = _first_scales(system, table, panel, given, span * table.time_scale)
+    return scales_of_states(system, table, replace(given, signal_time=span), scale, offset)
+
+
+def _first_scales(
+    system: System, table: TableScales, panel: Panel, given: StateScales, span: float
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """Scales and scaled means of the states: of measured ones those of their channels, of others
+    guesses, which a grey box replaces. `span` is the signal time in the table's unit.
+    """
+    scale, offset = np.full(len(system.states), np.nan), np.zeros(len(system.states))
+    for channel, state in enumerate(given.measured):
         if state >= 0:
             scale[state] = table.channel_scale[channel]
             offset[state] = table.channel_shift[channel] / table.channel_scale[channel]
-    _scale_observed(scale, system, table, expression)
-    _scale_hidden(scale, offset, system, table, measured)
-    _scale_velocities(scale, offset, system, panel, measured)
-    given = StateScales(measured=measured, expression=expression)
-    span = max(1.0, signal_time(panel, given.grounded_channels.tolist()) / table.time_scale)
-    return scales_of_states(system, table, replace(given, signal_time=span), scale, offset)
+    _scale_velocities(scale, system, panel, given.measured)
+    _scale_observed(scale, system, table, given.expression)
+    _scale_like_controls(scale, offset, system, table)
+    for state in np.flatnonzero(np.isnan(scale)):
+        source = slope_of(system.structure, int(state))
+        if source >= 0 and np.isfinite(scale[source]):
+            scale[state] = scale[source] / span
+    sizes = scale[np.isfinite(scale)]
+    return np.where(np.isnan(scale), sizes.mean() if sizes.size else 1.0, scale), offset
 
 
 def scales_of_states(
@@ -123,41 +139,32 @@ def _scale_observed(
     scale: np.ndarray, system: System, table: TableScales, expression: Sequence[int]
 ) -> None:
     """Scale states that are measured through a function alone like the channel."""
-    middle = np.ones(len(scale))
-    theta, u = np.ones(len(system.unknowns)), np.ones(len(system.controls))
     if max(expression, default=-1) < 0:
         return
-    slopes = np.asarray(jax.jit(jax.jacfwd(system.observe, argnums=1))(theta, middle, u))
+    theta, u = np.ones(len(system.unknowns)), np.ones(len(system.controls))
+    slope = jax.jit(jax.jacfwd(system.observe, argnums=1))
+    slopes = np.asarray(slope(theta, np.ones(len(scale)), u))
     for channel, observation in enumerate(expression):
         if observation >= 0:
-            size = float(np.hypot(table.channel_shift[channel], table.channel_scale[channel]))
-            is_used = (slopes[observation] != 0) & (scale == 1)
-            scale[is_used] = size
+            size = np.hypot(table.channel_shift[channel], table.channel_scale[channel])
+            scale[(slopes[observation] != 0) & np.isnan(scale)] = size
 
 
-def _scale_hidden(
-    scale: np.ndarray,
-    offset: np.ndarray,
-    system: System,
-    table: TableScales,
-    measured: Sequence[int],
+def _scale_like_controls(
+    scale: np.ndarray, offset: np.ndarray, system: System, table: TableScales
 ) -> None:
-    """Scale and centre each state that is not measured like the first control in its equation: a
-    lag follows its input. Only a first guess, which a grey box replaces.
+    """Scale and centre states without a scale like the first control in their equation: a lag
+    follows its input.
     """
     for row, column in sorted(system.structure.B):
-        if row < len(scale) and row not in measured and scale[row] == 1:
+        if row < len(scale) and np.isnan(scale[row]):
             control = table.controls.index(system.controls[column])
             scale[row] = table.control_scale[control]
             offset[row] = table.control_shift[control] / table.control_scale[control]
 
 
 def _scale_velocities(
-    scale: np.ndarray,
-    offset: np.ndarray,
-    system: System,
-    panel: Panel,
-    measured: Sequence[int],
+    scale: np.ndarray, system: System, panel: Panel, measured: Sequence[int]
 ) -> None:
     """Scale each state v that is not measured, but is x' of a measured x, by the slopes of x."""
     zeros = np.zeros(len(system.names))
@@ -170,7 +177,6 @@ def _scale_velocities(
         if is_only and int(linked[0]) not in measured:
             slope = _typical_slope(panel, channel)
             scale[linked[0]] = slope / abs(known[x, linked[0]]) if slope > 0 else scale[x]
-            offset[linked[0]] = 0.0
 
 
 def _typical_slope(panel: Panel, channel: int, points: int = 5) -> float:

@@ -124,7 +124,8 @@ def _refitted(
         (validation, series_first(states, validation)),
     ]
     network, fit = refitted(fitted.network, panel, states_at_rows(panel, known), fitted.sizes)
-    return replace(fitted, network=network, constants_std=constants_std(network, fit))
+    std = constants_std(network, fit)
+    return replace(fitted, network=network, constants_std=std, before_refit=fitted)
 
 
 def _gentle(training: TrainingSettings) -> TrainingSettings:

@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 from physsm._values import Panel
 from physsm.models.phy_ssm.grey_box.pieces import thinned
-from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess, shoot
+from physsm.models.phy_ssm.grey_box.shooting import Guess, shoot
 from physsm.models.phy_ssm.grey_box.smoothing import smoothed_states
 from physsm.models.phy_ssm.grey_box.starts import as_shared, random_unknowns, regression
 from physsm.models.phy_ssm.unit import PhysicsUnit
@@ -23,29 +23,36 @@ _SHORTEST, _LONGEST = 12, 160  # rows of a piece
 _MOST_ROWS = 1200  # of all pieces
 _RANDOM_STARTS, _FEW_STARTS = 24, 4  # with hidden states, and without
 _ITERATIONS = 12
+_ATTEMPTS = 4  # with hidden states
 
 
-def first_fit(unit: PhysicsUnit, scaled: Panel, seed: int) -> Guess:
-    """Unknowns, states and per-series terms of the best start, at all rows of the panel."""
+def first_fits(unit: PhysicsUnit, scaled: Panel, seed: int) -> list[Guess]:
+    """Unknowns, states and per-series terms at all rows of the panel, the best first. With hidden
+    states there are some, each from draws of its own: they may be in different minima.
+    """
     rng = np.random.default_rng([seed, len(unit.system.unknowns)])
     span = unit.scales.states.signal_time
     factor = max(1, int(span / _ROWS_OF_SIGNAL))
     coarse = thinned(scaled, factor)
     rows = max(1.0, span / factor)
     known = smoothed_states(unit, coarse, max(1, round(rows / 8)))
-    guesses = _guesses(unit, coarse, known, rows, rng)
     length = int(np.clip(_SIGNAL_TIMES * rows, _SHORTEST, _LONGEST))
-    fit: Fit = shoot(
-        unit,
-        coarse,
-        guesses,
-        length=length,
-        iterations=_ITERATIONS,
-        most_rows=_MOST_ROWS,
-        rounds=3,
-    )
-    states = _at_all_rows(fit.guess.states, coarse, scaled)
-    return fit.guess._replace(states=states)
+    is_hidden = np.isnan(known).all((0, 1)).any()
+    fits = [
+        shoot(
+            unit,
+            coarse,
+            _guesses(unit, coarse, known, rows, rng),
+            length=length,
+            iterations=_ITERATIONS,
+            most_rows=_MOST_ROWS,
+            rounds=3,
+        )
+        for _ in range(_ATTEMPTS if is_hidden else 1)
+    ]
+    fits = sorted(fits, key=lambda fit: fit.cost if np.isfinite(fit.cost) else np.inf)
+    guesses = [fit.guess for fit in fits]
+    return [guess._replace(states=_at_all_rows(guess.states, coarse, scaled)) for guess in guesses]
 
 
 def _guesses(

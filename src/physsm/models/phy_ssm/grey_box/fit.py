@@ -28,7 +28,7 @@ from physsm.models.phy_ssm.grey_box.filter_fit import (
     with_chosen_noises,
     with_start,
 )
-from physsm.models.phy_ssm.grey_box.first_fit import first_fit
+from physsm.models.phy_ssm.grey_box.first_fit import first_fits
 from physsm.models.phy_ssm.grey_box.pieces import number_of_pieces
 from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess, shoot
 from physsm.models.phy_ssm.network import Network
@@ -59,18 +59,21 @@ def fit_grey_box(
     config = config.model_copy(update={"unknown_network": "none"})
     network = build_network(system, scales, config, seed)
     scaled = scales.table.scale(parts.train.panel)
-    guess = first_fit(network.unit, scaled, seed)
-    network, guess = _with_scales_of_hidden(network, guess, scaled)
+    guesses = first_fits(_unit(network), scaled, seed)
+    network, guesses = _with_scales_of_hidden(network, guesses, scaled)
     judge, asked = Judge(network, parts), parts.sizes.context + parts.sizes.horizon
     # As many pieces as the later fit to all rows has, so that one program serves both.
     least = number_of_pieces(parts.train.panel, asked) + number_of_pieces(
         parts.validation.panel, asked
     )
     fit_pieces = partial(shoot, iterations=_ITERATIONS, least_pieces=least)
-    rough = fit_pieces(network.unit, scaled, [guess], length=asked, iterations=0)
-    start = best = judge.candidate(network, rough, scaled)
-    for length in _lengths(asked, int(scaled.lengths.max())):
-        fit = fit_pieces(network.unit, scaled, [best.fit.guess], length=length)
+    rough = fit_pieces(_unit(network), scaled, [guesses[0]], length=asked, iterations=0)
+    start = judge.candidate(network, rough, scaled)
+    fits = [fit_pieces(_unit(network), scaled, [guess], length=asked) for guess in guesses]
+    candidates = [judge.candidate(network, fit, scaled) for fit in fits]
+    best = min([start, *candidates], key=lambda candidate: candidate.error)
+    for length in _longer(asked, int(scaled.lengths.max())):
+        fit = fit_pieces(_unit(network), scaled, [best.fit.guess], length=length)
         candidate = judge.candidate(network, fit, scaled)
         # Of nearly equal ones the fit to longer pieces: forecasts may be asked for more later.
         best = candidate if candidate.error < best.error / _GAIN else best
@@ -113,9 +116,9 @@ class Judge:
         return Candidate(network, fit, self.error(network))
 
 
-def _lengths(asked: int, longest: int) -> list[int]:
-    """Lengths of pieces to try: the asked one, and the longest if that is much longer."""
-    return [asked] if longest < 2 * asked else [asked, min(longest, _LONGER * asked)]
+def _longer(asked: int, longest: int) -> list[int]:
+    """The length of longer pieces to try, where series are much longer than asked."""
+    return [] if longest < 2 * asked else [min(longest, _LONGER * asked)]
 
 
 def refitted(
@@ -124,19 +127,18 @@ def refitted(
     """The network with constants fitted to all rows of a panel, from where they are; `states` are
     first guesses, scaled.
     """
-    scaled, unit = network.scales.table.scale(panel), network.unit
-    assert isinstance(unit, PhysicsUnit)
+    scaled, unit = network.scales.table.scale(panel), _unit(network)
     shared = np.asarray(unit.constants, float)
     guess = Guess(shared, states, np.zeros((len(panel), len(unit.per_series))))
-    length = max(_lengths(sizes.context + sizes.horizon, int(panel.lengths.max())))
+    asked = sizes.context + sizes.horizon
+    length = max(asked, *_longer(asked, int(panel.lengths.max())), 0)
     fit = shoot(unit, scaled, [guess], length=length, iterations=_ITERATIONS)
     return _with_constants(network, fit.guess.shared), fit
 
 
 def constants_std(network: Network, fit: Fit) -> tuple[float, ...]:
     """Standard errors of constant unknowns in physical units; 0 for the others."""
-    unit = network.unit
-    assert isinstance(unit, PhysicsUnit)
+    unit = _unit(network)
     with jax.enable_x64(True):
         slope = jax.jit(jax.jacfwd(partial(in_physical_units, unit.system, unit.scales)))
         slopes = np.diagonal(np.asarray(slope(jnp.asarray(fit.guess.shared))))
@@ -162,26 +164,31 @@ def physical(unit: PhysicsUnit, shared: np.ndarray) -> np.ndarray:
         return np.asarray(jax.jit(lambda unit: unit.theta(*zeros))(precise))
 
 
-def _with_scales_of_hidden(network: Network, guess: Guess, scaled: Panel) -> tuple[Network, Guess]:
-    """The network with scales of hidden states as they are along the first trajectories."""
-    unit, scales = network.unit, network.scales
-    assert isinstance(unit, PhysicsUnit)
+def _with_scales_of_hidden(
+    network: Network, guesses: list[Guess], scaled: Panel
+) -> tuple[Network, list[Guess]]:
+    """The network with scales of hidden states as they are along the best first trajectories."""
+    unit, scales = _unit(network), network.scales
     hidden = scales.states.channel_of_state < 0
     if not hidden.any():
-        return network, guess
-    theta = physical(unit, guess.shared)
+        return network, guesses
     valid = np.arange(scaled.times.shape[1]) < scaled.lengths[:, None]
     before = np.array(scales.states.state_scale)
-    z = guess.states * before
-    mean, std = z[valid].mean(0), z[valid].std(0)
+    z = guesses[0].states[valid] * before
+    mean, std = z.mean(0), z.std(0)
     std = np.maximum(std, 0.05 * np.abs(mean))
     scale = np.where(hidden & (std > 1e-3 * before), std, before)
     offset = np.where(hidden, mean / scale, scales.states.state_offset)
     states = scales_of_states(unit.system, scales.table, scales.states, scale, offset)
     scales = replace(scales, states=states)
-    network = build_network(unit.system, scales, network.config, 0)
-    shared = from_physical_units(unit.system, scales, theta)
-    return _with_constants(network, shared), guess._replace(shared=shared, states=z / scale)
+    rescaled = [
+        guess._replace(
+            shared=from_physical_units(unit.system, scales, physical(unit, guess.shared)),
+            states=guess.states * (before / scale),
+        )
+        for guess in guesses
+    ]
+    return build_network(unit.system, scales, network.config, 0), rescaled
 
 
 def _with_best_hold(
@@ -189,8 +196,7 @@ def _with_best_hold(
 ) -> tuple[Candidate, Hold]:
     """The candidate with the hold of the controls that forecasts the validation part best."""
     network = best.network
-    unit, chosen = network.unit, network.config.control_hold
-    assert isinstance(unit, PhysicsUnit)
+    unit, chosen = _unit(network), network.config.control_hold
     if chosen != "auto" or set(scaled.control_names) <= set(unit.system.holds):
         return best, chosen
     chosen = "previous"
@@ -198,7 +204,7 @@ def _with_best_hold(
         settings = network.config.model_copy(update={"control_hold": hold})
         weights = parameter(hold_weights(unit.system, scaled.control_names, settings))
         held = eqx.tree_at(lambda n: n.unit.hold, network, weights)
-        fit = fit_pieces(held.unit, scaled, [best.fit.guess])
+        fit = fit_pieces(_unit(held), scaled, [best.fit.guess])
         held = _with_constants(held, fit.guess.shared)
         error = judge.error(held)
         if error < _GAIN * best.error:
@@ -206,10 +212,14 @@ def _with_best_hold(
     return best, chosen
 
 
+def _unit(network: Network) -> PhysicsUnit:
+    assert isinstance(network.unit, PhysicsUnit)
+    return network.unit
+
+
 def _with_hold(network: Network, hold: Hold) -> Network:
     """The same network, whose settings say which hold it has."""
-    unit = network.unit
-    assert isinstance(unit, PhysicsUnit)
+    unit = _unit(network)
     settings = network.config.model_copy(update={"control_hold": hold})
     rebuilt = build_network(unit.system, network.scales, settings, 0)
     arrays = jax.tree.leaves(eqx.filter(network, eqx.is_array))

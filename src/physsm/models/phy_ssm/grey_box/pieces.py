@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
 from physsm._values import Panel, Series
 from physsm.models._network.compiled import rounded_up
 
-Numbers = Array | np.ndarray
+Numbers = Any  # arrays of JAX inside programs, of NumPy outside
 
 _MOST_ROWS = 20_000  # of all pieces together; evenly spaced pieces are used of a longer table
 
@@ -61,9 +61,8 @@ def cut(scaled: Panel, length: int, most_rows: int = _MOST_ROWS, least_pieces: i
         first += edges[:-1].tolist()
         stop += (edges[1:] + 1).tolist()
     chosen = _evenly(np.array(stop) - np.array(first), most_rows)
-    columns = (np.array(column)[chosen] for column in (series, first, stop))
-    shape = max(len(chosen), least_pieces), rounded_up(length)
-    return _gather(scaled, *columns, shape)
+    rows = np.array([series, first, stop])[:, chosen]
+    return _gather(scaled, rows, (max(len(chosen), least_pieces), rounded_up(length)))
 
 
 def _evenly(rows: np.ndarray, most: int) -> np.ndarray:
@@ -73,21 +72,15 @@ def _evenly(rows: np.ndarray, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, len(rows) - 1, count).round().astype(int))
 
 
-def _gather(
-    scaled: Panel,
-    series: np.ndarray,
-    first: np.ndarray,
-    stop: np.ndarray,
-    shape: tuple[int, int],
-) -> Cut:
+def _gather(scaled: Panel, rows: Int[np.ndarray, "3 pieces"], shape: tuple[int, int]) -> Cut:
     """Pieces padded to a length, and their number to a power of two: few programs are compiled."""
     least, length = shape
     number = 1 << (least - 1).bit_length()
-    missing = number - len(series)
-    series, first, stop = (np.pad(part, (0, missing), "edge") for part in (series, first, stop))
-    rows = first[:, None] + np.arange(length)
-    valid = rows < stop[:, None]
-    inside = np.minimum(rows, stop[:, None] - 1)
+    missing = number - rows.shape[1]
+    series, first, stop = np.pad(rows, ((0, 0), (0, missing)), "edge")
+    row = first[:, None] + np.arange(length)
+    valid = row < stop[:, None]
+    inside = np.minimum(row, stop[:, None] - 1)
     at = series[:, None], inside
     times, values = scaled.times[at], scaled.values[at]
     gaps = np.diff(times, axis=1, prepend=times[:, :1])
@@ -109,7 +102,7 @@ def thinned(panel: Panel, factor: int) -> Panel:
     kept = []
     for one in panel:
         starts = np.arange(0, len(one.times), factor)
-        count = np.diff([*starts, len(one.times)])[:, None]
+        count = np.diff(np.append(starts, len(one.times)))[:, None]
         mean = np.add.reduceat(one.controls, starts, axis=0) / count
         kept.append(Series(one.id, one.times[starts], one.values[starts], mean))
     return replace(

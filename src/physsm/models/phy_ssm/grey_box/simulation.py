@@ -87,7 +87,7 @@ def _normal_of_piece(
     absolute = jnp.abs(error)
     is_far = absolute > bend
     weight = jnp.where(is_far, bend / jnp.where(is_far, absolute, 1), 1)
-    cost = jnp.where(is_far, bend * (2 * absolute - bend), error**2).sum()
+    cost = jnp.sum(jnp.where(is_far, bend * (2 * absolute - bend), error**2))
     by_row = error.reshape(piece.weight.shape)
     weighted = jacobian * weight[:, None]
     both, gradient = weighted.T @ jacobian, weighted.T @ error

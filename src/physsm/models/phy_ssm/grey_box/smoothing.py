@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from physsm._values import Panel
-from physsm.models._baseline.state_columns import slope_of
 from physsm.models.phy_ssm.unit import PhysicsUnit
+from physsm.physics.structure import slope_of
 
 _RIDGE = 1e-9
 
@@ -31,7 +31,7 @@ def smoothed_states(
             value, slope = parabolas(one.times, one.values[:, place[state]], half)
             states[i, :rows, state], slopes[i, :rows, state] = value + offset[state], slope
     for state in np.flatnonzero(place < 0):
-        source = slope_of(system, int(state))
+        source = slope_of(system.structure, int(state))
         if source >= 0 and place[source] >= 0:
             factor = size[source] / (size[state] * scales.table.time_scale)
             states[..., state] = slopes[..., source] * factor
