@@ -56,7 +56,7 @@ def test_the_tutorial_runs_from_a_table_to_a_decision(tmp_path, monkeypatch):
     assert scope["loaded"].interface.channels == ("T",)
 
 
-@pytest.mark.parametrize("page", ["baselines.md", "methods.md", "metrics.md"])
+@pytest.mark.parametrize("page", ["baselines.md", "fitting.md", "methods.md", "metrics.md"])
 def test_examples_run_as_they_are_written(page):
     (code,) = blocks(ROOT / "docs" / page, "python")
     exec(code, {})

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from physsm._errors import ConfigError, DataError
 from physsm._registry import find
 from physsm._values import Panel
-from physsm.data.window import Part
+from physsm.data.window import Part, Sizes
 from physsm.models._base import AbstractFitted
 from physsm.physics.system import System
 
@@ -34,22 +34,24 @@ def fit_physics_baselines(
     validation: Panel | Part,
     *,
     seed: int,
-    horizon: int,
-    but: str,
+    sizes: Sizes,
+    model: AbstractFitted,
     stage: Callable[[str], None] = lambda _: None,
 ) -> PhysicsBaselines:
-    """The baselines with physics except `but`, the model that they are compared with. One that
-    cannot be fitted to this table, such as one that needs every state measured, is left out.
+    """The baselines with physics beside a fitted model, for the same question. One that cannot be
+    fitted to this table, such as one that needs every state measured, is left out.
     """
     fitted, left_out = {}, []
     for name in PHYSICS_BASELINES:
-        if name == but:
+        if name == model.name or (name == "grey_box" and model.is_grey_box):
             continue
         stage(f"fitting the baseline {name}")
-        settings = {"horizon": horizon, **_SETTINGS.get(name, {})}
+        kind = find("models", name, "MODEL")
+        asked = {"context": sizes.context, "horizon": sizes.horizon}
+        settings = {key: size for key, size in asked.items() if key in kind.Config.model_fields}
         try:
-            model = find("models", name, "MODEL").create(system, settings)
-            fitted[name] = model.fit(train, validation, seed=seed)
+            baseline = kind.create(system, {**settings, **_SETTINGS.get(name, {})})
+            fitted[name] = baseline.fit(train, validation, seed=seed)
         except (DataError, ConfigError) as error:
             reason = error.message if isinstance(error, DataError) else str(error)
             left_out.append(f"{name} is left out of the comparison: {reason}.")

@@ -193,8 +193,8 @@ def fit_and_score(
             data.train,
             data.validation,
             seed=seed,
-            horizon=data.sizes.horizon,
-            but=model.name,
+            sizes=data.sizes,
+            model=model,
             stage=training.stage,
         )
         baselines, left_out = {**baselines, **more.fitted}, more.left_out

@@ -117,6 +117,11 @@ class AbstractFitted(abc.ABC):
     training: Result | None = None  # result of the training loop, right after `fit`
     before_refit: AbstractFitted | None = None  # right after `fit`: not yet fitted to validation
 
+    @property
+    def is_grey_box(self) -> bool:
+        """Whether it is the physics with constant and per-series unknowns, and nothing else."""
+        return False
+
     # What a model implements.
 
     @abc.abstractmethod

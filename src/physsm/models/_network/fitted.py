@@ -62,6 +62,11 @@ class FittedNetwork(AbstractFitted):
     before_refit: FittedNetwork | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property
+    def is_grey_box(self) -> bool:
+        """Whether the fit ended before the stage of the network."""
+        return bool(self.stages) and all(stage.name != "network" for stage in self.stages)
+
+    @property
     def scales(self) -> Any:
         """Scales of the table and of the states."""
         return self.network.scales

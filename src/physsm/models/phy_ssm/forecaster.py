@@ -123,7 +123,7 @@ def _refitted(
         (parts.train.panel, box.fit.guess.states),
         (validation, series_first(states, validation)),
     ]
-    network, fit = refitted(fitted.network, panel, states_at_rows(panel, known), fitted.sizes)
+    network, fit = refitted(box, fitted.network, panel, states_at_rows(panel, known))
     std = constants_std(network, fit)
     return replace(fitted, network=network, constants_std=std, before_refit=fitted)
 

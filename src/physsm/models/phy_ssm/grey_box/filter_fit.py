@@ -32,8 +32,10 @@ _FACTORS = (10.0, 3.0)  # by which noises change in each pass
 _LEAST_LOG, _MOST_LOG = np.log(1e-5), np.log(3.0)
 
 
-def with_start(network: Network, fit: Fit, scaled: Panel) -> Network:
-    """The network with the fitted distribution of first states, and with first noises."""
+def with_start(network: Network, fit: Fit, scaled: Panel, *, keep_noises: bool = False) -> Network:
+    """The network with the fitted distribution of first states, and with first noises unless it
+    keeps its own.
+    """
     valid = np.arange(scaled.times.shape[1]) < scaled.lengths[:, None]
     states = fit.guess.states[valid]
     table = network.scales.table
@@ -47,26 +49,23 @@ def with_start(network: Network, fit: Fit, scaled: Panel) -> Network:
     )
     # Another part of the series may lie further out than this one.
     root = 2 * np.linalg.cholesky(covariance)
-    size = network.unit.size
-    span = network.scales.states.signal_time
-    error = np.log(np.maximum(fit.errors, 1e-3))
-    noise = np.full(size, np.log(max(float(np.median(fit.errors)), 1e-3) / np.sqrt(span)))
-    terms = (
-        np.log(np.maximum(fit.guess.terms.std(0), _LEAST_STD))
-        if len(scaled) > 1
-        else np.zeros(fit.guess.terms.shape[1])
-    )
-    return _with(
+    network = _with(
         network,
-        {
-            "first.mean": weights[0],
-            "first.slope": weights[1:].T,
-            "first.root": root,
-            "noises.log_error": error,
-            "noises.log_noise": noise,
-            "noises.log_series_std": terms,
-        },
+        {"first.mean": weights[0], "first.slope": weights[1:].T, "first.root": root},
     )
+    return network if keep_noises else _with(network, _first_noises(network, fit, len(scaled)))
+
+
+def _first_noises(network: Network, fit: Fit, series: int) -> dict[str, np.ndarray]:
+    """Noises in the order of the errors of the simulation."""
+    span, errors = network.scales.states.signal_time, np.maximum(fit.errors, 1e-3)
+    terms = fit.guess.terms
+    spread = np.maximum(terms.std(0), _LEAST_STD) if series > 1 else np.ones(terms.shape[1])
+    return {
+        "noises.log_error": np.log(errors),
+        "noises.log_noise": np.full(network.unit.size, np.log(np.median(errors) / np.sqrt(span))),
+        "noises.log_series_std": np.log(spread),
+    }
 
 
 def _with(network: Network, values: dict[str, np.ndarray]) -> Network:

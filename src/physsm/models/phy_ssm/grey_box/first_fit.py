@@ -16,6 +16,7 @@ from physsm.models.phy_ssm.grey_box.shooting import Guess, shoot
 from physsm.models.phy_ssm.grey_box.smoothing import smoothed_states
 from physsm.models.phy_ssm.grey_box.starts import as_shared, random_unknowns, regression
 from physsm.models.phy_ssm.unit import PhysicsUnit
+from physsm.physics.structure import slope_of
 
 _ROWS_OF_SIGNAL = 24  # rows of the coarse grid in the time in which signals change
 _SIGNAL_TIMES = 5  # length of a piece
@@ -26,18 +27,18 @@ _ITERATIONS = 12
 _ATTEMPTS = 4  # with hidden states
 
 
-def first_fits(unit: PhysicsUnit, scaled: Panel, seed: int) -> list[Guess]:
+def first_fits(unit: PhysicsUnit, scaled: Panel, seed: int, attempt: int = 0) -> list[Guess]:
     """Unknowns, states and per-series terms at all rows of the panel, the best first. With hidden
-    states there are some, each from draws of its own: they may be in different minima.
+    states there are some, each from draws of its own: they may be in different minima. Each
+    `attempt` has other draws.
     """
-    rng = np.random.default_rng([seed, len(unit.system.unknowns)])
+    rng = np.random.default_rng([seed, attempt])
     span = unit.scales.states.signal_time
     factor = max(1, int(span / _ROWS_OF_SIGNAL))
     coarse = thinned(scaled, factor)
     rows = max(1.0, span / factor)
     known = smoothed_states(unit, coarse, max(1, round(rows / 8)))
     length = int(np.clip(_SIGNAL_TIMES * rows, _SHORTEST, _LONGEST))
-    is_hidden = np.isnan(known).all((0, 1)).any()
     fits = [
         shoot(
             unit,
@@ -48,11 +49,21 @@ def first_fits(unit: PhysicsUnit, scaled: Panel, seed: int) -> list[Guess]:
             most_rows=_MOST_ROWS,
             rounds=3,
         )
-        for _ in range(_ATTEMPTS if is_hidden else 1)
+        for _ in range(_ATTEMPTS if has_hidden_states(unit) else 1)
     ]
     fits = sorted(fits, key=lambda fit: fit.cost if np.isfinite(fit.cost) else np.inf)
     guesses = [fit.guess for fit in fits]
     return [guess._replace(states=_at_all_rows(guess.states, coarse, scaled)) for guess in guesses]
+
+
+def has_hidden_states(unit: PhysicsUnit) -> bool:
+    """Whether a state is neither a channel nor the derivative of a state that is one."""
+    place = unit.scales.states.channel_of_state
+    sources = [slope_of(unit.system.structure, state) for state in range(unit.size)]
+    return any(
+        place[state] < 0 and (source < 0 or place[source] < 0)
+        for state, source in enumerate(sources)
+    )
 
 
 def _guesses(

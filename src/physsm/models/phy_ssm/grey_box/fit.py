@@ -15,7 +15,6 @@ from jaxtyping import Float
 
 from physsm._values import Panel
 from physsm.data.parts import Parts
-from physsm.data.window import Sizes
 from physsm.models._network.fitted import Stage
 from physsm.models._network.state_scales import scales_of_states
 from physsm.models._network.unknowns import from_physical_units, in_physical_units, of_kind
@@ -28,7 +27,7 @@ from physsm.models.phy_ssm.grey_box.filter_fit import (
     with_chosen_noises,
     with_start,
 )
-from physsm.models.phy_ssm.grey_box.first_fit import first_fits
+from physsm.models.phy_ssm.grey_box.first_fit import first_fits, has_hidden_states
 from physsm.models.phy_ssm.grey_box.pieces import number_of_pieces
 from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess, shoot
 from physsm.models.phy_ssm.network import Network
@@ -38,6 +37,7 @@ from physsm.physics.system import System
 
 _ITERATIONS = 40
 _GAIN = 0.99  # share of the validation error that makes a difference
+_ATTEMPTS, _GOOD_ERROR = 3, 0.5  # with a larger error, scaled, other starts are tried
 _LONGER = 8  # times the asked length, of longer pieces
 
 
@@ -48,6 +48,7 @@ class GreyBox:
     network: Network
     fit: Fit
     stages: tuple[Stage, ...]
+    asked: int  # rows of a piece: context and horizon
 
 
 def fit_grey_box(
@@ -68,10 +69,14 @@ def fit_grey_box(
     )
     fit_pieces = partial(shoot, iterations=_ITERATIONS, least_pieces=least)
     rough = fit_pieces(_unit(network), scaled, [guesses[0]], length=asked, iterations=0)
-    start = judge.candidate(network, rough, scaled)
-    fits = [fit_pieces(_unit(network), scaled, [guess], length=asked) for guess in guesses]
-    candidates = [judge.candidate(network, fit, scaled) for fit in fits]
-    best = min([start, *candidates], key=lambda candidate: candidate.error)
+    start = best = judge.candidate(network, rough, scaled)
+    for attempt in range(1, _ATTEMPTS + 1):
+        fits = [fit_pieces(_unit(network), scaled, [guess], length=asked) for guess in guesses]
+        candidates = [judge.candidate(network, fit, scaled) for fit in fits]
+        best = min([best, *candidates], key=lambda candidate: candidate.error)
+        if best.error < _GOOD_ERROR or not has_hidden_states(_unit(network)):
+            break
+        guesses = first_fits(_unit(network), scaled, seed, attempt)
     for length in _longer(asked, int(scaled.lengths.max())):
         fit = fit_pieces(_unit(network), scaled, [best.fit.guess], length=length)
         candidate = judge.candidate(network, fit, scaled)
@@ -86,7 +91,7 @@ def fit_grey_box(
     )
     if not stages[1].kept:
         network = start.network
-    return GreyBox(network=_with_hold(network, hold), fit=best.fit, stages=stages)
+    return GreyBox(network=_with_hold(network, hold), fit=best.fit, stages=stages, asked=asked)
 
 
 class Candidate(NamedTuple):
@@ -122,18 +127,26 @@ def _longer(asked: int, longest: int) -> list[int]:
 
 
 def refitted(
-    network: Network, panel: Panel, states: Float[np.ndarray, "series rows n"], sizes: Sizes
+    box: GreyBox, network: Network, panel: Panel, states: Float[np.ndarray, "series rows n"]
 ) -> tuple[Network, Fit]:
-    """The network with constants fitted to all rows of a panel, from where they are; `states` are
-    first guesses, scaled.
+    """The network with constants and filter fitted to all rows of a panel.
+
+    It starts from where it is, with `states` (scaled) as first guesses; and, because more rows may
+    tell minima apart, from new starts where states are hidden.
     """
     scaled, unit = network.scales.table.scale(panel), _unit(network)
     shared = np.asarray(unit.constants, float)
-    guess = Guess(shared, states, np.zeros((len(panel), len(unit.per_series))))
-    asked = sizes.context + sizes.horizon
-    length = max(asked, *_longer(asked, int(panel.lengths.max())), 0)
-    fit = shoot(unit, scaled, [guess], length=length, iterations=_ITERATIONS)
-    return _with_constants(network, fit.guess.shared), fit
+    guesses = [Guess(shared, states, np.zeros((len(panel), len(unit.per_series))))]
+    if has_hidden_states(unit):
+        guesses += first_fits(unit, scaled, seed=0)
+    length = max(box.asked, *_longer(box.asked, int(panel.lengths.max())), 0)
+    fits = [
+        shoot(unit, scaled, [guess], length=length, iterations=_ITERATIONS) for guess in guesses
+    ]
+    # Another minimum must be clearly better.
+    fit = min(fits, key=lambda fit: fit.cost * (1 if fit is fits[0] else 1 / _GAIN**5))
+    network = with_start(_with_constants(network, fit.guess.shared), fit, scaled, keep_noises=True)
+    return network, fit
 
 
 def constants_std(network: Network, fit: Fit) -> tuple[float, ...]:
