@@ -9,6 +9,7 @@ import pytest
 from physsm import PhySSM, System, load
 from physsm._values import Forecast, Panel, Query
 from physsm.models.grey_box import GreyBox
+from physsm.models.phy_ssm.forecaster import FittedPhySSM
 from tests.models.phy_ssm.grey_box.make import DAMPING, STIFFNESS, TEXT, oscillators
 
 CUT = 60  # rows of a history
@@ -80,6 +81,7 @@ def test_forecasts_are_as_good_as_the_measurements(fitted):
 def test_a_stored_model_forecasts_the_same(fitted, tmp_path):
     fitted.save(tmp_path)
     stored = load(tmp_path)
+    assert isinstance(stored, FittedPhySSM)
     assert stored.stages == fitted.stages
     assert stored.constants_std == fitted.constants_std
     found, wanted = forecast(stored, noisy_panel(2)), forecast(fitted, noisy_panel(2))
