@@ -28,7 +28,11 @@ def test_a_channel_that_is_a_function_measures_no_state():
     table = table_scales(panel, False, True)
     scales = state_scales(System.parse(TEXT), table, panel, True)
     assert scales.measured == (-1, 1, -1)
-    assert scales.state_scale[0] == 1
+    assert scales.expression == (0, -1, -1)
+    assert scales.grounded_channels.tolist() == [0, 1]
+    assert scales.free_channels.tolist() == [2]
+    # Of the size of the channel, its mean included: a first guess.
+    assert scales.state_scale[0] == np.hypot(table.channel_shift[0], table.channel_scale[0])
     assert scales.state_scale[1] == table.channel_scale[1]
     assert np.isfinite(scales.unknown_size).all()
 

@@ -26,10 +26,10 @@ def scales() -> TrajectoryScales:
 
 
 def largest(is_implicit: bool) -> np.ndarray:
-    """The unknowns where what is trained is huge, in their natural sizes."""
+    """The unknowns where what is trained is huge, in their natural sizes per unit of time."""
     made = scales()
     found = in_physical_units(System.parse(GROWTH), made, jnp.full(2, 1e6), is_implicit)
-    return np.asarray(found) / np.array(made.states.unknown_size)
+    return np.asarray(found) / np.array(made.states.unknown_size) / made.states.signal_time
 
 
 def test_an_implicit_step_keeps_a_rate_below_its_singularity():

@@ -56,4 +56,4 @@ def series_first(steps: Any, panel: Panel, first: int = 0) -> Float[np.ndarray, 
     place = rows + len(steps) - (panel.lengths[:, None] - first)
     values = steps[np.clip(place, 0, len(steps) - 1), np.arange(len(panel))[:, None]]
     inside = (rows >= 0) & (rows < panel.lengths[:, None] - first)
-    return np.where(inside[..., None], values, np.nan)
+    return np.where(inside.reshape(*inside.shape, *(1,) * (values.ndim - 2)), values, np.nan)

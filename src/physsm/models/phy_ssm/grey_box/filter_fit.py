@@ -89,7 +89,9 @@ def evaluation_batch(network: Network, parts: Parts) -> Batch:
 
 def _some(network: Network, part: Part, parts: Parts) -> Batch:
     windows: Windows = part.windows
-    chosen = np.linspace(0, windows.number - 1, _WINDOWS).round().astype(int)
+    # In the order of the ids: that of the series in the table must not choose.
+    order = np.lexsort((windows.start, np.array(part.panel.ids)[windows.series]))
+    chosen = order[np.linspace(0, windows.number - 1, _WINDOWS).round().astype(int)]
     scaled, sizes = network.scales.table.scale(part.panel), parts.sizes
     return gather(scaled, windows[chosen], sizes.context, sizes.horizon, FIRST_GAP)
 
