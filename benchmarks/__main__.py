@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import methods, model, physics, promises, startup
+from benchmarks import methods, model, physics, promises, records, startup
 
-GROUPS = {"bench": [startup, physics, model], "methods": [methods], "promises": [promises]}
+GROUPS = {"bench": [startup, physics, model], "methods": [methods], "promises": [promises, records]}
 
 
 def main(group: str) -> int:

@@ -29,6 +29,8 @@ horizon = 6
 stride = 4
 unknown_hidden = 8
 samples = 8
+correct = false
+substeps = 1
 encoder = {width = 8, states = 8, depth = 1}
 unit = {width = 8, states = 8, depth = 1}
 encoder_perceptron = {width = 8, layers = 1}
