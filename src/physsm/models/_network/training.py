@@ -16,7 +16,7 @@ from physsm._arguments import LARGEST_SEED, whole_number
 from physsm._errors import DataError
 from physsm._values import Panel
 from physsm.data.parts import Parts, WindowSettings
-from physsm.data.window import Batch, Sizes, Windows, gather, largest_sizes, shuffled_batches
+from physsm.data.window import Batch, Part, Sizes, Windows, gather, largest_sizes, shuffled_batches
 from physsm.models._base import AbstractForecaster
 from physsm.models._files import Interface
 from physsm.models._intervals import uncalibrated
@@ -59,13 +59,11 @@ def network_stage(result: Result, has_start: bool) -> tuple[Stage, ...]:
     return (Stage(name="network", error=float(np.sqrt(best)), kept=result.progress.best_step > 0),)
 
 
-def _all_rows(train: Any, validation: Any, parts: Parts) -> Panel:
+def _all_rows(train: Panel | Part, validation: Any, parts: Parts) -> Panel:
     """All series that a fit was given: of a table that was split, with the rows of the gap."""
     if isinstance(train, Panel) and validation is None:
         return train
     first, second = parts.train.panel, parts.validation.panel
-    if validation is None:
-        return first
     return Panel.from_series([*first, *second], first.channels, first.control_names, first.layout)
 
 
@@ -144,6 +142,7 @@ class NetworkForecaster(AbstractForecaster, Generic[F]):
         called after each step, for a progress bar.
         """
         whole_number(seed, "seed", 0, LARGEST_SEED)
+        train = self._panel(train)
         parts = self.parts(train, validation, seed=seed)
         check_windows(parts)
         panel = parts.train.panel

@@ -69,3 +69,12 @@ def test_rows_that_only_pad_a_series_are_no_known_states():
     states[1, 1:] = 0.0  # padding
     unknown = Panel.from_series([one_series("c", [0, 1])], ["x"])
     np.testing.assert_allclose(states_at_rows(unknown, [(short, states)]), 7)
+
+
+def test_series_of_two_tables_may_have_the_same_id():
+    one, other = one_series("a", [0, 1, 2]), one_series("a", [0, 1, 2])
+    other.values[:] = 5.0
+    first, second = (Panel.from_series([series], ["x"]) for series in (one, other))
+    known = [(first, np.full((1, 3, 1), 7.0)), (second, np.full((1, 3, 1), 9.0))]
+    found = states_at_rows(Panel.from_series([one, other], ["x"]), known)
+    np.testing.assert_allclose(found[..., 0], [[7, 7, 7], [9, 9, 9]])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from physsm._values import Panel
+from physsm._values import Panel, Series
 from physsm.models.phy_ssm.unit import PhysicsUnit
 from physsm.physics.structure import slope_of
 
@@ -67,7 +67,8 @@ def states_at_rows(
     panel: Panel, known: Sequence[tuple[Panel, Float[np.ndarray, "_ _ n"]]]
 ) -> Float[np.ndarray, "series rows n"]:
     """States at all rows of a panel, linear in time between rows of parts of it where they are
-    known. A series is found by its id; the means of all known states stand for one without any.
+    known. A part has the id of its series and rows of it, because series of two tables may have the
+    same id. The means of all known states stand for a series without any.
     """
     size = known[0][1].shape[-1]
     each = [
@@ -80,7 +81,7 @@ def states_at_rows(
             (part.times[j, :rows], states[j, :rows])
             for part, states in known
             for j, rows in enumerate(part.lengths)
-            if part.ids[j] == one.id
+            if _is_part(part[j], one)
         ]
         if pairs:
             times, values = (np.concatenate(column) for column in zip(*pairs, strict=True))
@@ -90,3 +91,13 @@ def states_at_rows(
                     one.times, times[order], values[order, state]
                 )
     return np.nan_to_num(result)
+
+
+def _is_part(part: Series, whole: Series) -> bool:
+    """Whether all rows of a series are rows of another one of the same id."""
+    rows = np.minimum(np.searchsorted(whole.times, part.times), len(whole.times) - 1)
+    return (
+        part.id == whole.id
+        and np.array_equal(whole.times[rows], part.times)
+        and np.array_equal(whole.values[rows], part.values, equal_nan=True)
+    )
