@@ -1,12 +1,18 @@
 """What the documentation shows is true: texts compile, code runs, messages are the real ones."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from physsm import PhysicsError, System
+from physsm._arguments import merged
+from physsm._registry import find
 from physsm.benchmark.experiment import read_experiment
+from physsm.models._base import read_config
 from scripts import api_pages, command_page, source_tree
 from scripts.benchmark_page import PAGES as WITH_TABLES
 from scripts.benchmark_page import with_tables
@@ -19,6 +25,21 @@ SOURCE = ROOT / "src" / "physsm"
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture
+def small_models(monkeypatch):
+    """Models are as small as in the contract tests where a page does not give the setting. Their
+    pages show calls, not results, and a large network compiles for long; that of the README has its
+    full size.
+    """
+
+    def with_small_defaults(kind: type[BaseModel], settings: Mapping[str, Any], name: str) -> Any:
+        small = getattr(find("models", name, "MODEL"), "test_settings", dict)()
+        return read_config(kind, merged(small, settings), name)
+
+    for family in ("phy_ssm", "_encode_decode", "_baseline"):
+        monkeypatch.setattr(f"physsm.models.{family}.forecaster.read_config", with_small_defaults)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -46,7 +67,7 @@ def test_readme_code_runs(tmp_path, monkeypatch):
     assert scope["A"].shape == (3, 3)
 
 
-def test_the_tutorial_runs_from_a_table_to_a_decision(tmp_path, monkeypatch):
+def test_the_tutorial_runs_from_a_table_to_a_decision(tmp_path, monkeypatch, small_models):
     monkeypatch.chdir(tmp_path)
     scope: dict = {}
     exec("\n".join(blocks(ROOT / "docs" / "tutorial.md", "python")), scope)
@@ -56,12 +77,14 @@ def test_the_tutorial_runs_from_a_table_to_a_decision(tmp_path, monkeypatch):
     assert scope["loaded"].interface.channels == ("T",)
 
 
+@pytest.mark.usefixtures("small_models")
 @pytest.mark.parametrize("page", ["baselines.md", "fitting.md", "methods.md", "metrics.md"])
 def test_examples_run_as_they_are_written(page):
     (code,) = blocks(ROOT / "docs" / page, "python")
     exec(code, {})
 
 
+@pytest.mark.usefixtures("small_models")
 @pytest.mark.parametrize("page", API_PAGES, ids=lambda page: page.name)
 def test_examples_of_the_python_api_run(page):
     for code in blocks(page, "python"):

@@ -46,7 +46,17 @@ class GreyBox(StateSpaceForecaster):
                 f"{system!r} is no System: read one with System.load (a name or a file) or "
                 "System.parse (a text)"
             )
-        fixed = {"unknown_network": "none", "linear_bypass": False, "grey_box": True}
+        fixed = {
+            "unknown_network": "none",
+            "linear_bypass": False,
+            "grey_box": True,
+            "inference": "kalman",
+            "latent": None,
+            "ground_states": True,
+        }
+        for name, value in fixed.items():
+            if settings.get(name, value) != value:
+                raise ConfigError(f"grey_box has {name} = {value!r}, which cannot be changed")
         super().__init__(system, read_config(Config, {**settings, **fixed}, "grey_box"))
 
     @classmethod

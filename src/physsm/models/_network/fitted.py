@@ -30,12 +30,12 @@ _SMALLEST_SPREAD = 1e-6  # scaled: an interval must not have the width zero
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A stage of a fit: its root mean square error over the horizon on validation windows, scaled,
-    and whether its result was kept.
+    """A stage of a fit: its root mean square error over the horizon on validation windows, scaled
+    (None: not finite), and whether its result was kept.
     """
 
     name: str
-    error: float
+    error: float | None
     kept: bool
 
 

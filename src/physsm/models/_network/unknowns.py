@@ -18,6 +18,7 @@ from physsm.physics.system import System
 
 _START = 0.05  # distance of a start value from a single bound, in the natural size
 _MOST_SHARE = 0.999  # of the limit of an unknown without bounds
+_OBSERVED_LIMIT = 1e6  # of unknowns of observations: an offset may be many scales large
 _FREE_LIMIT = 3.0  # of unknowns that cannot make the implicit step singular by themselves
 
 
@@ -102,8 +103,16 @@ def _free_limits(system: System, scales: Scales) -> list[float]:
     diagonal = 1 / max(scales.table.largest_gap, 1.0)
     span = scales.states.signal_time  # sizes are per this time, limits per unit of time
     return [
-        span * (diagonal if _is_diagonal(unknown) else _FREE_LIMIT) for unknown in system.unknowns
+        _OBSERVED_LIMIT
+        if _is_only_observed(unknown)
+        else span * (diagonal if _is_diagonal(unknown) else _FREE_LIMIT)
+        for unknown in system.unknowns
     ]
+
+
+def _is_only_observed(unknown: Unknown) -> bool:
+    """Whether an unknown stands in observations alone, where it is no rate."""
+    return all(place.matrix == "observe" for place in unknown.places)
 
 
 def _is_diagonal(unknown: Unknown) -> bool:

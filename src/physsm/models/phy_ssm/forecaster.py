@@ -90,7 +90,7 @@ class StateSpaceForecaster(NetworkForecaster[FittedStateSpace]):
             stages=box.stages,
             is_complete=True,
             fields={"constants_std": constants_std(full, box.fit)},
-            refit=partial(_refitted, box, parts) if config.refit else None,
+            refit=partial(_refitted, box, parts, seed) if config.refit else None,
         )
 
     @classmethod
@@ -114,7 +114,7 @@ class StateSpaceForecaster(NetworkForecaster[FittedStateSpace]):
 
 
 def _refitted(
-    box: GreyBox, parts: Parts, fitted: FittedStateSpace, panel: Panel
+    box: GreyBox, parts: Parts, seed: int, fitted: FittedStateSpace, panel: Panel
 ) -> FittedStateSpace:
     """A model without a network, fitted again to all rows."""
     validation = parts.validation.panel
@@ -123,7 +123,10 @@ def _refitted(
         (parts.train.panel, box.fit.guess.states),
         (validation, series_first(states, validation)),
     ]
-    network, fit = refitted(box, fitted.network, panel, states_at_rows(panel, known))
+    result = refitted(box, fitted.network, panel, states_at_rows(panel, known), seed)
+    if result is None:
+        return fitted
+    network, fit = result
     std = constants_std(network, fit)
     return replace(fitted, network=network, constants_std=std, before_refit=fitted)
 

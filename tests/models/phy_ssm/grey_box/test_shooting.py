@@ -77,14 +77,12 @@ def equations():
     priors = priors._replace(
         local=np.repeat(priors.local, 2, axis=0), shared=np.repeat(priors.shared, 2, axis=0)
     )
-    return lambda shared, local, bend=np.inf: program(
-        unit, shared, local, pieces, priors, np.asarray(bend)
-    )
+    return lambda shared, local: program(unit, shared, local, pieces, priors)
 
 
-def equations_at(shared: np.ndarray, local: np.ndarray, bend: float = np.inf) -> Normal:
+def equations_at(shared: np.ndarray, local: np.ndarray) -> Normal:
     """Of one start."""
-    found = equations()(np.stack([shared, shared + 1]), np.stack([local, local - 1]), bend)
+    found = equations()(np.stack([shared, shared + 1]), np.stack([local, local - 1]))
     return jax.tree.map(lambda leaf: np.asarray(leaf[:1]), found)
 
 
@@ -131,24 +129,6 @@ def test_normal_equations_are_those_of_all_errors():
     np.testing.assert_allclose(found.cost[0], error @ error, rtol=1e-10)
     np.testing.assert_allclose(both, jacobian.T @ jacobian, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(right, jacobian.T @ error, rtol=1e-8, atol=1e-10)
-
-
-def test_errors_beyond_the_bend_count_linearly():
-    _, pieces, _, shared, local = example()
-    bend, far = 0.3, local + 1.0
-    found = equations_at(shared, far, bend)
-    error = np.asarray(residuals()(variables(shared, far))[0])
-    rows = pieces.weight.shape[1]
-    of_pieces = error[:-2].reshape(2, rows + 2)
-    size, prior = np.abs(of_pieces[:, :rows]), of_pieces[:, rows:]
-    assert (size > bend).any()
-    expected = np.where(size > bend, bend * (2 * size - bend), size**2).sum()
-    expected += (prior**2).sum() + (error[-2:] ** 2).sum()
-    np.testing.assert_allclose(found.cost[0], expected, rtol=1e-10)
-    step = 1e-6 * np.array([1.0, -1.0])
-    there, back = (equations_at(shared + s, far, bend).cost for s in (step, -step))
-    slope = float(there[0] - back[0]) / 2e-6
-    np.testing.assert_allclose(slope, 2 * np.diff(-found.shared[0])[0], rtol=1e-5)
 
 
 def test_the_minimum_is_that_of_a_general_solver_from_every_start():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -48,14 +47,14 @@ class GreyBox:
     network: Network
     fit: Fit
     stages: tuple[Stage, ...]
-    asked: int  # rows of a piece: context and horizon
+    length: int  # rows of a piece
 
 
 def fit_grey_box(
     system: System, scales: PhySSMScales, config: Config, parts: Parts, seed: int
 ) -> GreyBox:
-    """Constants, initial states, hold of the controls and noises from the training part; the
-    validation part chooses.
+    """Constants and initial states from the training part, noises of the filter from windows of both
+    parts; the validation part chooses between candidates and the hold of the controls.
     """
     config = config.model_copy(update={"unknown_network": "none"})
     network = build_network(system, scales, config, seed)
@@ -63,35 +62,62 @@ def fit_grey_box(
     guesses = first_fits(_unit(network), scaled, seed)
     network, guesses = _with_scales_of_hidden(network, guesses, scaled)
     judge, asked = Judge(network, parts), parts.sizes.context + parts.sizes.horizon
-    # As many pieces as the later fit to all rows has, so that one program serves both.
-    least = number_of_pieces(parts.train.panel, asked) + number_of_pieces(
-        parts.validation.panel, asked
-    )
-    fit_pieces = partial(shoot, iterations=_ITERATIONS, least_pieces=least)
-    rough = fit_pieces(_unit(network), scaled, [guesses[0]], length=asked, iterations=0)
+    fitting = Fitting(scaled, asked, _all_pieces(parts, asked))
+    rough = fitting.fit(_unit(network), guesses[0], iterations=0)
     start = best = judge.candidate(network, rough, scaled)
     for attempt in range(1, _ATTEMPTS + 1):
-        fits = [fit_pieces(_unit(network), scaled, [guess], length=asked) for guess in guesses]
+        fits = [fitting.fit(_unit(network), guess) for guess in guesses]
         candidates = [judge.candidate(network, fit, scaled) for fit in fits]
         best = min([best, *candidates], key=lambda candidate: candidate.error)
         if best.error < _GOOD_ERROR or not has_hidden_states(_unit(network)):
             break
         guesses = first_fits(_unit(network), scaled, seed, attempt)
     for length in _longer(asked, int(scaled.lengths.max())):
-        fit = fit_pieces(_unit(network), scaled, [best.fit.guess], length=length)
-        candidate = judge.candidate(network, fit, scaled)
+        longer = Fitting(scaled, length, _all_pieces(parts, length))
+        candidate = judge.candidate(network, longer.fit(_unit(network), best.fit.guess), scaled)
         # Of nearly equal ones the fit to longer pieces: forecasts may be asked for more later.
-        best = candidate if candidate.error < best.error / _GAIN else best
-    best, hold = _with_best_hold(best, judge, scaled, partial(fit_pieces, length=asked))
-    network = with_chosen_noises(best.network, judge.batch, judge.context)
-    error = judge.error(network)
+        if candidate.error < best.error / _GAIN:
+            best, fitting = candidate, longer
+    best, hold = _with_best_hold(best, judge, fitting)
+    chosen = judge.with_noises(best)
+    if not chosen.error <= start.error:
+        chosen, best, hold = judge.with_noises(start), start, config.control_hold
     stages = (
-        Stage(name="start", error=start.error, kept=True),
-        Stage(name="grey box", error=error, kept=error <= start.error),
+        Stage(name="start", error=_finite(start.error), kept=True),
+        Stage(name="grey box", error=_finite(chosen.error), kept=best is not start),
     )
-    if not stages[1].kept:
-        network = start.network
-    return GreyBox(network=_with_hold(network, hold), fit=best.fit, stages=stages, asked=asked)
+    return GreyBox(
+        network=_with_hold(chosen.network, hold), fit=best.fit, stages=stages, length=fitting.length
+    )
+
+
+def _finite(error: float) -> float | None:
+    return error if np.isfinite(error) else None
+
+
+def _all_pieces(parts: Parts, length: int) -> int:
+    """Number of pieces of the later fit to all rows: with as many, one program serves both."""
+    panels = parts.train.panel, parts.validation.panel
+    return sum(number_of_pieces(panel, length) for panel in panels)
+
+
+class Fitting(NamedTuple):
+    """Pieces that constants are fitted to: their series, their length and their least number."""
+
+    scaled: Panel
+    length: int
+    least_pieces: int
+
+    def fit(self, unit: PhysicsUnit, guess: Guess, iterations: int = _ITERATIONS) -> Fit:
+        """The fit from a guess."""
+        return shoot(
+            unit,
+            self.scaled,
+            [guess],
+            length=self.length,
+            iterations=iterations,
+            least_pieces=self.least_pieces,
+        )
 
 
 class Candidate(NamedTuple):
@@ -115,10 +141,15 @@ class Judge:
         return mean if np.isfinite(mean) else np.inf
 
     def candidate(self, network: Network, fit: Fit, scaled: Panel) -> Candidate:
-        """A fit with a filter of its own."""
+        """A fit with a filter of its own, whose noises are in the order of its errors."""
         network = with_start(_with_constants(network, fit.guess.shared), fit, scaled)
-        network = with_chosen_noises(network, self.batch, self.context)
         return Candidate(network, fit, self.error(network))
+
+    def with_noises(self, candidate: Candidate) -> Candidate:
+        """The candidate with noises chosen by forecasts, if they lower its validation error."""
+        network = with_chosen_noises(candidate.network, self.batch, self.context)
+        error = self.error(network)
+        return candidate if error > candidate.error else Candidate(network, candidate.fit, error)
 
 
 def _longer(asked: int, longest: int) -> list[int]:
@@ -127,9 +158,13 @@ def _longer(asked: int, longest: int) -> list[int]:
 
 
 def refitted(
-    box: GreyBox, network: Network, panel: Panel, states: Float[np.ndarray, "series rows n"]
-) -> tuple[Network, Fit]:
-    """The network with constants and filter fitted to all rows of a panel.
+    box: GreyBox,
+    network: Network,
+    panel: Panel,
+    states: Float[np.ndarray, "series rows n"],
+    seed: int,
+) -> tuple[Network, Fit] | None:
+    """The network with constants and filter fitted to all rows of a panel; None if that diverges.
 
     It starts from where it is, with `states` (scaled) as first guesses; and, because more rows may
     tell minima apart, from new starts where states are hidden.
@@ -138,13 +173,15 @@ def refitted(
     shared = np.asarray(unit.constants, float)
     guesses = [Guess(shared, states, np.zeros((len(panel), len(unit.per_series))))]
     if has_hidden_states(unit):
-        guesses += first_fits(unit, scaled, seed=0)
-    length = max(box.asked, *_longer(box.asked, int(panel.lengths.max())), 0)
-    fits = [
-        shoot(unit, scaled, [guess], length=length, iterations=_ITERATIONS) for guess in guesses
-    ]
+        guesses += first_fits(unit, scaled, seed)
+    fitting = Fitting(scaled, box.length, 1)
+    fits = [fitting.fit(unit, guess) for guess in guesses]
     # Another minimum must be clearly better.
-    fit = min(fits, key=lambda fit: fit.cost * (1 if fit is fits[0] else 1 / _GAIN**5))
+    costs = [fits[0].cost, *(fit.cost / _GAIN**5 for fit in fits[1:])]
+    best = int(np.argmin(np.where(np.isfinite(costs), costs, np.inf)))
+    fit = fits[best]
+    if not np.isfinite(costs[best]) or not np.isfinite(fit.guess.states).all():
+        return None
     network = with_start(_with_constants(network, fit.guess.shared), fit, scaled, keep_noises=True)
     return network, fit
 
@@ -204,20 +241,18 @@ def _with_scales_of_hidden(
     return build_network(unit.system, scales, network.config, 0), rescaled
 
 
-def _with_best_hold(
-    best: Candidate, judge: Judge, scaled: Panel, fit_pieces: Callable[..., Fit]
-) -> tuple[Candidate, Hold]:
+def _with_best_hold(best: Candidate, judge: Judge, fitting: Fitting) -> tuple[Candidate, Hold]:
     """The candidate with the hold of the controls that forecasts the validation part best."""
     network = best.network
     unit, chosen = _unit(network), network.config.control_hold
-    if chosen != "auto" or set(scaled.control_names) <= set(unit.system.holds):
+    if chosen != "auto" or set(fitting.scaled.control_names) <= set(unit.system.holds):
         return best, chosen
     chosen = "previous"
     for hold in ("linear", "mean"):
         settings = network.config.model_copy(update={"control_hold": hold})
-        weights = parameter(hold_weights(unit.system, scaled.control_names, settings))
+        weights = parameter(hold_weights(unit.system, fitting.scaled.control_names, settings))
         held = eqx.tree_at(lambda n: n.unit.hold, network, weights)
-        fit = fit_pieces(_unit(held), scaled, [best.fit.guess])
+        fit = fitting.fit(_unit(held), best.fit.guess)
         held = _with_constants(held, fit.guess.shared)
         error = judge.error(held)
         if error < _GAIN * best.error:

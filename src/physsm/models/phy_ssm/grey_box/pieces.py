@@ -62,7 +62,8 @@ def cut(scaled: Panel, length: int, most_rows: int = _MOST_ROWS, least_pieces: i
         stop += (edges[1:] + 1).tolist()
     chosen = _evenly(np.array(stop) - np.array(first), most_rows)
     rows = np.array([series, first, stop])[:, chosen]
-    return _gather(scaled, rows, (max(len(chosen), least_pieces), rounded_up(length)))
+    least = max(len(chosen), min(least_pieces, most_rows // length))
+    return _gather(scaled, rows, (least, rounded_up(length)))
 
 
 def _evenly(rows: np.ndarray, most: int) -> np.ndarray:

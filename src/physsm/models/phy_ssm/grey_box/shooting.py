@@ -62,23 +62,22 @@ def shoot(
     *,
     length: int,
     iterations: int,
-    bend: float = np.inf,
     most_rows: int = 20_000,
     rounds: int = 1,
     least_pieces: int = 1,
 ) -> Fit:
     """The best fit from several guesses to pieces of `length` rows. Of many guesses, each round
-    keeps the better third. Errors beyond `bend` count linearly.
+    keeps the better third.
     """
     pieces = cut(scaled, length, most_rows, least_pieces)
     shared = np.stack([guess.shared for guess in guesses])
     local = np.stack([guess.local(pieces) for guess in guesses])
     with jax.enable_x64(True):
-        end = _minimise(unit, pieces, shared, local, bend, iterations)
+        end = _minimise(unit, pieces, shared, local, iterations)
         for _ in range(rounds - 1):
             # The best are repeated: with the same number of starts one program serves.
             best = np.resize(end.order[: -(-len(end.order) // 3)], len(end.order))
-            end = _minimise(unit, pieces, end.shared[best], end.local[best], bend, iterations)
+            end = _minimise(unit, pieces, end.shared[best], end.local[best], iterations)
     best, weight = end.order[0], pieces.pieces.weight
     guess = Guess(
         shared=end.shared[best],
@@ -98,7 +97,6 @@ def _minimise(
     pieces: Cut,
     shared: np.ndarray,
     local: np.ndarray,
-    bend: float,
     iterations: int,
 ) -> Solution:
     size, per_series = unit.size, len(unit.per_series)
@@ -111,9 +109,9 @@ def _minimise(
         shared=shared.copy(),
         shared_weight=np.full(shared.shape[1], _SHARED_WEIGHT),
     )
-    equations, at = _program(unit), np.asarray(bend, float)
+    equations = _program(unit)
     return minimise(
-        lambda shared, local: equations(shared, local, pieces.pieces, priors, at),
+        lambda shared, local: equations(shared, local, pieces.pieces, priors),
         shared,
         local,
         iterations=iterations,

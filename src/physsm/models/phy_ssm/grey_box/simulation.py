@@ -72,9 +72,9 @@ def simulate(
 
 
 def _normal_of_piece(
-    unit: PhysicsUnit, shared: Array, local: Array, piece: Pieces, bend: Array
+    unit: PhysicsUnit, shared: Array, local: Array, piece: Pieces
 ) -> tuple[Array, ...]:
-    """Cost and blocks of one piece. Errors beyond `bend` count linearly (Huber)."""
+    """Cost and blocks of one piece."""
     size = len(local)
 
     def errors(both: Array) -> tuple[Array, tuple[Array, Array]]:
@@ -84,15 +84,10 @@ def _normal_of_piece(
 
     both_variables = jnp.concatenate([local, shared])
     jacobian, (error, states) = jax.jacfwd(errors, has_aux=True)(both_variables)
-    absolute = jnp.abs(error)
-    is_far = absolute > bend
-    weight = jnp.where(is_far, bend / jnp.where(is_far, absolute, 1), 1)
-    cost = jnp.sum(jnp.where(is_far, bend * (2 * absolute - bend), error**2))
     by_row = error.reshape(piece.weight.shape)
-    weighted = jacobian * weight[:, None]
-    both, gradient = weighted.T @ jacobian, weighted.T @ error
+    both, gradient = jacobian.T @ jacobian, jacobian.T @ error
     return (
-        cost,
+        (error**2).sum(),
         both[:size, :size],
         both[:size, size:],
         both[size:, size:],
@@ -110,13 +105,12 @@ def normal_equations(
     local: Float[Numbers, "starts pieces q"],
     pieces: Pieces,
     priors: Priors,
-    bend: Float[Numbers, ""],
 ) -> Normal:
     """Normal equations at several starts, with the priors."""
 
     def one(shared: Array, local: Array, centre: Array, shared_centre: Array) -> Normal:
         def of_piece(local: Array, piece: Pieces) -> tuple[Array, ...]:
-            return _normal_of_piece(unit, shared, local, piece, bend)
+            return _normal_of_piece(unit, shared, local, piece)
 
         parts = jax.vmap(of_piece)(local, pieces)
         cost, local_local, local_shared, shared_shared, of_local, of_shared, *simulated = parts

@@ -43,7 +43,7 @@ def regression(
     window: int,
 ) -> Float[np.ndarray, " k"]:
     """Unknowns in physical units by least squares over windows of some rows, of series whose states
-    are all known; within their bounds.
+    are all known, whatever their bounds.
     """
     system, scales = unit.system, unit.scales
     size, unit_of_time = np.array(scales.states.state_scale), scales.table.time_scale
@@ -83,10 +83,13 @@ def _some(panel: Panel) -> np.ndarray:
 
 
 def _integral(values: np.ndarray, gap: np.ndarray, starts: np.ndarray, window: int) -> np.ndarray:
-    """Integrals over windows, by the trapezoidal rule."""
+    """Integrals over windows, by the trapezoidal rule; NaN where a value is not finite."""
     pieces = (values[1:] + values[:-1]) / 2 * gap
-    total = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(pieces, axis=0)])
-    return total[starts + window] - total[starts]
+    is_known = np.isfinite(pieces)
+    total = np.pad(np.cumsum(np.where(is_known, pieces, 0), axis=0), ((1, 0), (0, 0)))
+    unknown = np.pad(np.cumsum(~is_known, axis=0), ((1, 0), (0, 0)))
+    is_whole = unknown[starts + window] == unknown[starts]
+    return np.where(is_whole, total[starts + window] - total[starts], np.nan)
 
 
 def as_shared(unit: PhysicsUnit, theta: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
