@@ -53,8 +53,8 @@ class GreyBox:
 def fit_grey_box(
     system: System, scales: PhySSMScales, config: Config, parts: Parts, seed: int
 ) -> GreyBox:
-    """Constants and initial states from the training part, noises of the filter from windows of both
-    parts; the validation part chooses between candidates and the hold of the controls.
+    """Constants and initial states from the training part, noises of the filter from windows of
+    both parts; the validation part chooses between candidates and the hold of the controls.
     """
     config = config.model_copy(update={"unknown_network": "none"})
     network = build_network(system, scales, config, seed)
