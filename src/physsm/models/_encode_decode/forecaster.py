@@ -15,10 +15,18 @@ from physsm.models._encode_decode.fitted import FittedTrajectory
 from physsm.models._encode_decode.network import AbstractEncodeDecode
 from physsm.models._encode_decode.objective import objective, reconstruction
 from physsm.models._encode_decode.scales import TrajectoryScales
-from physsm.models._network.scales import table_scales
+from physsm.models._network.scales import StateScales, table_scales
 from physsm.models._network.state_scales import state_scales
 from physsm.models._network.training import NetworkForecaster
 from physsm.physics.system import System
+
+
+def _trained_scales(states: StateScales) -> StateScales:
+    """Scales for a network that is trained from its start: sizes of unknowns per unit of time, for
+    which the settings were chosen. An observation that is a function of states is decoded.
+    """
+    sizes = tuple(size * states.signal_time for size in states.unknown_size)
+    return replace(states, unknown_size=sizes, signal_time=1.0, expression=())
 
 
 class TrajectoryForecaster(NetworkForecaster[FittedTrajectory]):
@@ -44,8 +52,7 @@ class TrajectoryForecaster(NetworkForecaster[FittedTrajectory]):
         grounds = isinstance(self.config, PhysicsConfig) and self.config.ground_states
         scales = TrajectoryScales(
             table=table,
-            # An observation that is a function of states is decoded by a network here.
-            states=replace(state_scales(self.system, table, panel, grounds), expression=()),
+            states=_trained_scales(state_scales(self.system, table, panel, grounds)),
             span=float(sizes.context + sizes.horizon),
         )
         return cast(type[FittedTrajectory], self.Fitted).build(
