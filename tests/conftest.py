@@ -76,6 +76,9 @@ SECONDS = {
 }
 
 
+MOST_MAPS = 8_000  # Linux allows 65,530, and one piece adds up to 2,000
+
+
 class PiecesOfWork(LoadScopeScheduling):
     """A process tests one piece after the other: a file, or all contracts of one model."""
 
@@ -111,10 +114,25 @@ def pytest_collection_finish():
 
 
 def pytest_runtest_teardown(item, nextitem):
-    """Each compiled program is some memory maps; a process that has too many of them crashes."""
-    if nextitem is None or piece_of_work(item.nodeid) != piece_of_work(nextitem.nodeid):
+    """Each compiled program is some memory maps; a process that has too many of them crashes. While
+    there are few, the next piece need not trace again what all pieces use.
+    """
+    is_end = nextitem is None or piece_of_work(item.nodeid) != piece_of_work(nextitem.nodeid)
+    if is_end and memory_maps() > MOST_MAPS:
+        from physsm import _programs  # not before the hook that checks what is imported
+
+        _programs._compiled.clear()
         jax.clear_caches()
         gc.collect()
+
+
+def memory_maps() -> float:
+    """Number of memory maps of this process; infinite where the system does not say."""
+    try:
+        with open("/proc/self/maps", "rb") as maps:
+            return sum(1 for _ in maps)
+    except OSError:
+        return float("inf")
 
 
 @pytest.fixture
