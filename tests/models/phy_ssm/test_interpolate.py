@@ -70,10 +70,11 @@ def test_looks_at_later_measurements(fitted):
     later = Panel.from_series(
         [one._replace(values=values) for one, values in zip(panel, changed, strict=True)], ["x"]
     )
-    # With the small noise that was fitted, the physics carries the change over the whole series.
-    noise = jnp.full_like(fitted.network.inference.noises.log_noise, np.log(0.2))
-    noisy = eqx.tree_at(lambda n: n.inference.noises.log_noise, fitted.network, noise)
-    for model, forgets in ((fitted, False), (replace(fitted, network=noisy), True)):
+    # With a small noise, the physics carries the change over the whole series.
+    for size, forgets in ((0.002, False), (0.2, True)):
+        noise = jnp.full_like(fitted.network.inference.noises.log_noise, np.log(size))
+        noisy = eqx.tree_at(lambda n: n.inference.noises.log_noise, fitted.network, noise)
+        model = replace(fitted, network=noisy)
         moved = np.abs(model.interpolate(later).mean - model.interpolate(panel).mean)
         assert moved[:, 28:30].max() > 0.02  # just before the change
         assert (moved[:, :5].max() < 0.02) == forgets  # long before
