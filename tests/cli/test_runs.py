@@ -28,6 +28,7 @@ context = 12
 horizon = 6
 stride = 4
 unknown_hidden = 8
+grey_box = false
 samples = 8
 correct = false
 substeps = 1
@@ -75,7 +76,7 @@ class Desk:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess:
         process = self.start(*arguments)
-        out, err = process.communicate(timeout=110)
+        out, err = process.communicate(timeout=240)
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
     def fit_arguments(self, out: str, *more: str) -> list[str]:
