@@ -53,7 +53,7 @@ def test_a_terminal_shows_each_stage_on_the_bar(console):
     page = console(is_terminal=True)
     with training_bar("fitting s5") as report:
         report(Progress(steps=10))
-        bar = report._bar
+        bar = report._bar  # pyright: ignore[reportAttributeAccessIssue]
         report(Progress(step=1, steps=10, loss=0.5, seconds=1.0))
         assert bar.tasks[0].fields["state"].startswith("1/10  loss 0.5")
         report(Progress(step=2, steps=10, loss=0.5, seconds=1.0, is_over=True))

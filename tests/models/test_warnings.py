@@ -66,7 +66,7 @@ def test_values_that_are_not_finite_are_counted_and_named(part):
             return super()._as_future(history, query, spoiled, coverage)
 
     model, panel = fitted(horizon=30)
-    spoiled = Spoiled(**vars(model))
+    spoiled = Spoiled(**vars(model))  # pyright: ignore[reportAbstractUsage]
     controls = np.zeros((3, 5, 1))
     warnings = spoiled.forecast(panel, horizon=5, controls=controls).warnings
     (sentence,) = warnings
