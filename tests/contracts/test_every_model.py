@@ -119,8 +119,8 @@ def first_validation(name: str) -> Progress:
             seen.append(replace(progress))
             raise StoppedError
 
+    model: Any = forecaster(name)
     with pytest.raises(StoppedError):
-        model: Any = forecaster(name)
         model.fit(*training(), seed=3, report=report)
     return seen[0]
 
