@@ -33,6 +33,8 @@ _SETTINGS = (
     "jax_numpy_dtype_promotion",
 )
 _CHECK_SIZE = 32
+# XLA's options for programs that are compiled for longer than they run.
+_QUICK = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
 _compiled: dict[Any, Callable[..., Any]] = {}
 
 
@@ -42,12 +44,13 @@ class Program:
     `identity` must be unique to the function: two functions with the same identity share compiled
     programs. With None, programs are neither stored on disk nor shared between objects. Arguments
     may be any trees; results must be arrays in tuples, lists or named tuples that are registered
-    with `serialisable`.
+    with `serialisable`. A `quick` program is compiled with less optimisation, for a function that
+    is called a few hundred times; on a CPU only.
     """
 
-    def __init__(self, function: Callable[..., Any], identity: str | None):
-        self._function = function
-        self._identity = None if identity is None else _digest(identity)
+    def __init__(self, function: Callable[..., Any], identity: str | None, *, quick: bool = False):
+        self._function, self._quick = function, quick
+        self._identity = None if identity is None else _digest(identity, str(quick))
         self._compiled = {} if identity is None else _compiled
 
     def __call__(self, *arguments: Any) -> Any:
@@ -76,7 +79,8 @@ class Program:
         if traced is None:
             traced = export.export(jax.jit(from_leaves))(*leaves)
             _write(path, traced)
-        return jax.jit(traced.call).lower(*leaves).compile()
+        options = _QUICK if self._quick and jax.default_backend() == "cpu" else None
+        return jax.jit(traced.call).lower(*leaves).compile(options)
 
     def _cache_path(self, leaves: list[Any], structure: Any) -> Path | None:
         folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]

@@ -22,11 +22,11 @@ class CompiledNetwork:
     `f(network, *arrays, **settings)`.
 
     `f` is a function of a module; settings are part of the program. The network has an `identity`
-    (all but its parameters), a `dtype` and `scales`.
+    (all but its parameters), a `dtype` and `scales`. `quick`: see `Program`.
     """
 
-    def __init__(self, network: Any):
-        self.network = network
+    def __init__(self, network: Any, *, quick: bool = False):
+        self.network, self._quick = network, quick
         arrays, self._static = eqx.partition(network, eqx.is_array)
         self._leaves, self._structure = jax.tree.flatten(arrays)
         self._programs: dict[Any, Program] = {}
@@ -57,7 +57,8 @@ class CompiledNetwork:
             return of_network(eqx.combine(arrays, self._static), *arguments)
 
         name = f"{function.__module__}.{function.__qualname__}"
-        return Program(of_leaves, f"{name} {sorted(settings.items())} {self.network.identity}")
+        identity = f"{name} {sorted(settings.items())} {self.network.identity}"
+        return Program(of_leaves, identity, quick=self._quick)
 
 
 def rounded_up(steps: int) -> int:

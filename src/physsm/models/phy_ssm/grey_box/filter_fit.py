@@ -98,7 +98,9 @@ def _some(network: Network, part: Part, parts: Parts) -> Batch:
 
 def scores(network: Network, batch: Batch, context: int) -> Float[np.ndarray, "batch 2"]:
     """Mean square error over the horizon, and negative log likelihood, of each window."""
-    return np.asarray(CompiledNetwork(network)(error_and_likelihood, batch, context=context))
+    return np.asarray(
+        CompiledNetwork(network, quick=True)(error_and_likelihood, batch, context=context)
+    )
 
 
 def with_chosen_noises(network: Network, batch: Batch, context: int) -> Network:

@@ -132,7 +132,7 @@ def _program(unit: PhysicsUnit) -> Callable[..., Normal]:
 
     # Holds are arrays: the setting makes no other program.
     config = unit.config.model_copy(update={"control_hold": "auto", "unknown_network": "none"})
-    program = Program(of_leaves, f"normal equations {unit.text} {unit.scales} {config}")
+    program = Program(of_leaves, f"normal equations {unit.text} {unit.scales} {config}", quick=True)
     return lambda *arguments: program(leaves, *arguments)
 
 
