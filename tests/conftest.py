@@ -87,6 +87,10 @@ SECONDS = {
 }
 
 
+WITH_TYPE_CHECKS = tuple(
+    f"tests/{part}/"
+    for part in ("data", "datasets", "metrics", "models", "nn", "physics", "training")
+)
 MOST_MAPS = 30_000  # Linux allows 65,530, and one piece adds up to 5,000
 
 
@@ -122,6 +126,14 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish():
     """What all modules hold is no garbage; to look through it takes half a second each time."""
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Types and shapes are checked where parts are tested. Contracts, commands, pages and reports
+    run as for a user, who has no such checks: they are slow, and would come before our own.
+    """
+    jaxtyping.config.update("jaxtyping_disable", not item.nodeid.startswith(WITH_TYPE_CHECKS))
 
 
 def pytest_runtest_teardown(item, nextitem):

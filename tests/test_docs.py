@@ -38,8 +38,9 @@ def small_models(monkeypatch):
         small = getattr(find("models", name, "MODEL"), "test_settings", dict)()
         return read_config(kind, merged(small, settings), name)
 
-    for family in ("phy_ssm", "_encode_decode", "_baseline"):
-        monkeypatch.setattr(f"physsm.models.{family}.forecaster.read_config", with_small_defaults)
+    for module in ("phy_ssm.forecaster", "grey_box", "_encode_decode.forecaster"):
+        monkeypatch.setattr(f"physsm.models.{module}.read_config", with_small_defaults)
+    monkeypatch.setattr("physsm.models._baseline.forecaster.read_config", with_small_defaults)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

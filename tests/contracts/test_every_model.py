@@ -30,6 +30,7 @@ pytestmark = pytest.mark.parametrize("name", names_in("models"))
 FREE = """# damped oscillator without a force
 x' = v
 v' = -?stiffness*x - ?damping*v
+unknown ?stiffness, ?damping constant
 observe x
 """
 TRAIN = (20, 17, 20, 14, 18, 20, 16, 20, 19, 15) * 4
@@ -41,6 +42,7 @@ NETWORKS = {  # settings of all networks that have them
     "horizon": 4,
     "stride": 2,
     "samples": 2,
+    "solver": {"max_steps": 160},
     "training": {"steps": 100, "batch_size": 16, "validations": 4},
 }
 OWN = {
