@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from physsm._values import Panel, Series
+from physsm.models.phy_ssm.added_steps import with_steps_at
 from physsm.models.phy_ssm.forecaster import PhySSM
-from physsm.models.phy_ssm.interpolate import with_steps_at
 from physsm.physics.system import System
 from tests.models.phy_ssm.make import small_panel_settings, untrained
 

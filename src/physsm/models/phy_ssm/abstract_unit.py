@@ -11,6 +11,7 @@ from __future__ import annotations
 import abc
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -116,6 +117,17 @@ class AbstractUnit(eqx.Module):
         discrete = self.discrete(jnp.zeros((), self.dtype))
         features, _ = self.feature_step(z_ext, u, discrete, self.start())
         return UnitState(features, self.start())
+
+    def theta_with_std(
+        self, features: Array, series_terms: Array, covariance: Array
+    ) -> tuple[Array, Array]:
+        """The unknowns, and their standard deviations from the covariance of the series terms, to
+        first order.
+        """
+        theta = self.theta(features, series_terms)
+        slope = jax.jacfwd(self.theta, argnums=1)(features, series_terms)
+        variance = (slope @ covariance * slope).sum(-1)
+        return theta, jnp.sqrt(jnp.maximum(variance, 0))
 
     def clip(self, z_ext: Float[Array, " d"]) -> Float[Array, " d"]:
         """The extended state within its bounds and at most `FAR` scales from its mean.

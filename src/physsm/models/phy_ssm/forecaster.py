@@ -33,9 +33,9 @@ from physsm.models.phy_ssm.grey_box.fit import (
     GreyBox,
     constants_std,
     fit_grey_box,
-    refitted,
     with_arrays_of,
 )
+from physsm.models.phy_ssm.grey_box.refit import refitted
 from physsm.models.phy_ssm.grey_box.smoothing import states_at_rows
 from physsm.models.phy_ssm.linear_bypass import LinearBypass
 from physsm.models.phy_ssm.network import Network

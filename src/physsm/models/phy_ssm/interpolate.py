@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import singledispatch
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from physsm._values import Panel, Series
 from physsm.models._base import Prediction, linear_interpolation
 from physsm.models._network.compiled import CompiledNetwork
 from physsm.models._network.observations import Observations, series_first
 from physsm.models.phy_ssm import forecast
+from physsm.models.phy_ssm.added_steps import with_steps_at
 from physsm.models.phy_ssm.inference import AbstractInference, EncoderInference, over_axes
 from physsm.models.phy_ssm.kalman import smooth
 from physsm.models.phy_ssm.kalman_inference import KalmanInference
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.values import Drive, FilterSteps
+
+_NOT_MEASURED = 1e6  # scaled: standard deviation of an encoder output that is not used
 
 
 @singledispatch
@@ -155,9 +158,14 @@ def _controls_at(
 def _filter_steps(
     network: Network, rows: Observations, own: Bool[Array, "steps series"]
 ) -> FilterSteps:
+    """At time steps that are not a series' `own`, encoder outputs are not used: a query for a time
+    must not count as a measurement.
+    """
     encoded, _ = network.encoder(rows)
+    std = jnp.where(own[..., None], encoded.posterior.std, _NOT_MEASURED)
+    encoded = encoded._replace(posterior=encoded.posterior._replace(std=std))
     assert isinstance(network.inference, KalmanInference)
-    return network.inference.filter_steps(network.unit, rows, encoded, own)
+    return network.inference.filter_steps(network.unit, rows, encoded)
 
 
 def _decode_states(
@@ -184,40 +192,3 @@ def _decode(network: Network, z_ext: Float[Array, "series steps d"], controls: A
 def _advance_states(network: Network, z_ext: Array, theta: Array, drive: Drive) -> Array:
     """States a gap after (or before, if negative) given ones, all as one flat batch."""
     return jax.vmap(network.unit.advance)(z_ext, theta, drive)
-
-
-class Longer(NamedTuple):
-    """A panel with further time steps without measurements: the places of the wanted times in it,
-    and which steps of each series are its own.
-    """
-
-    panel: Panel
-    place: Int[np.ndarray, "series steps"]
-    own: list[Bool[np.ndarray, " steps"]]
-
-    def own_from_right(self, length: int) -> Bool[np.ndarray, "length series"]:
-        """`own`, time-major, for series that end together."""
-        aligned = np.zeros((length, len(self.own)), bool)
-        for series, own in enumerate(self.own):
-            aligned[length - len(own) :, series] = own
-        return aligned
-
-
-def with_steps_at(
-    panel: Panel,
-    wanted: Float[np.ndarray, "series steps"],
-    controls: Callable[[Series, np.ndarray], Any],
-) -> Longer:
-    """The panel with time steps at all wanted times too; `controls` gives those of a series at any
-    times.
-    """
-    longer, places, own = [], [], []
-    for one, at in zip(panel, wanted, strict=True):
-        times = np.union1d(one.times, at)
-        values = np.full((len(times), len(panel.channels)), np.nan)
-        values[np.searchsorted(times, one.times)] = one.values
-        longer.append(Series(one.id, times, values, controls(one, times)))
-        places.append(np.searchsorted(times, at))
-        own.append(np.isin(times, one.times))
-    whole = Panel.from_series(longer, panel.channels, panel.control_names)
-    return Longer(whole, np.stack(places), own)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
 from physsm.models._network.observations import Observations
 from physsm.models._network.scales import Scales
 from physsm.models.phy_ssm.abstract_unit import AbstractUnit
 from physsm.models.phy_ssm.inference import AbstractInference, over_axes
-from physsm.models.phy_ssm.kalman import SMALLEST_VARIANCE, Measurement, Moments, Noises, Start
+from physsm.models.phy_ssm.kalman import Moments, Noises, Start
+from physsm.models.phy_ssm.measurement import Instruments, channels_with_slopes, measurement
 from physsm.models.phy_ssm.values import (
     Boundary,
     Drive,
@@ -24,24 +24,13 @@ from physsm.models.phy_ssm.values import (
     FilteredState,
     FilterSteps,
     Inferred,
+    Step,
     UnitState,
 )
 from physsm.nn.discretise import Discrete
-from physsm.nn.gaussian import Gaussian
 from physsm.nn.layers import on_last_axis
 from physsm.nn.linear_algebra import cholesky
 from physsm.nn.recompute import lean_scan
-
-_NOT_MEASURED = 1e6  # scaled: standard deviation of an encoder output that is not used
-
-
-class Step(NamedTuple):
-    """State of the filter between two time steps."""
-
-    latent: FilteredState
-    unit: UnitState
-    control: Float[Array, "*batch controls"]
-
 
 Record = Callable[[Observations, Step, Moments, Array], Any]
 
@@ -56,11 +45,13 @@ class KalmanInference(AbstractInference):
 
     def __init__(self, scales: Scales, per_series: int, uses_encoder: bool):
         self.scales, self.uses_encoder = scales, uses_encoder
-        self.noises, self.noise_size = (
-            Noises(scales.states, per_series),
-            len(scales.states.state_scale),
-        )
+        self.noises = Noises(scales.states, per_series)
+        self.noise_size = len(scales.states.state_scale)
         self.first = Start(scales.states, len(scales.table.controls))
+
+    @property
+    def _instruments(self) -> Instruments:
+        return Instruments(self.noises.error_variance(), self.scales.states, self.uses_encoder)
 
     def start(self, unit: AbstractUnit) -> FilteredState:
         """The distribution of the start at the mean of the controls."""
@@ -82,8 +73,10 @@ class KalmanInference(AbstractInference):
         def record(row: Observations, after: Step, prior: Moments, slope: Array) -> Any:
             latent = after.latent
             posterior = Moments(latent.z_ext, latent.covariance).of_states(size)
-            theta, theta_std = self._theta_with_std(unit, after)
-            slopes = self._channels(unit, prior.mean, row)[1]
+            theta, theta_std = unit.theta_with_std(
+                after.unit.features, latent.series_terms, latent.covariance[size:, size:]
+            )
+            slopes = channels_with_slopes(unit, prior.mean, row)[1]
             variance = jnp.einsum("cq,qp,cp->c", slopes, prior.covariance, slopes)
             return posterior, latent.z_ext, theta, theta_std, prior.of_states(size), variance
 
@@ -102,18 +95,8 @@ class KalmanInference(AbstractInference):
             unit=end.unit,
         )
 
-    def filter_steps(
-        self,
-        unit: AbstractUnit,
-        rows: Observations,
-        encoded: Encoded,
-        own: Bool[Array, " steps *batch"],
-    ) -> FilterSteps:
-        """The filter at each time step, for a smoother. At steps that are not its series' `own`,
-        encoder outputs are not used: a query for a time must not count as a measurement.
-        """
-        std = jnp.where(own[..., None], encoded.posterior.std, _NOT_MEASURED)
-        encoded = encoded._replace(posterior=encoded.posterior._replace(std=std))
+    def filter_steps(self, unit: AbstractUnit, rows: Observations, encoded: Encoded) -> FilterSteps:
+        """The filter at each time step, for a smoother."""
 
         def record(row: Observations, after: Step, prior: Moments, slope: Array) -> FilterSteps:
             latent = after.latent
@@ -150,24 +133,22 @@ class KalmanInference(AbstractInference):
         return unit.extend(z_ext[: unit.size] + shift)
 
     def negative_log_likelihood(self, inferred: Inferred, error: Array, weight: Array) -> Array:
-        """Of the filter's predictions: the mean over cells of each channel that the physics gives,
-        summed over channels.
-        """
+        """Mean over cells of each channel that the physics gives, summed over channels."""
         channels = self.scales.states.grounded_channels
-        variance = inferred.channel_variance + on_last_axis(
-            self.noises.error_variance(), inferred.channel_variance
-        )
+        variance = self._total_variance(inferred)
         error, weight, variance = (part[..., channels] for part in (error, weight, variance))
         each = (error**2 / variance + jnp.log(variance)) / 2 * weight
         return (each.sum((0, 1)) / jnp.maximum(weight.sum((0, 1)), 1)).sum()
 
     def predicted_variance(self, inferred: Inferred, others: Array) -> Array:
         """That of the filter, for channels that the physics gives."""
-        variance = inferred.channel_variance + on_last_axis(
-            self.noises.error_variance(), inferred.channel_variance
-        )
+        variance = self._total_variance(inferred)
         channels = self.scales.states.grounded_channels
         return others.at[..., channels].set(variance[..., channels])
+
+    def _total_variance(self, inferred: Inferred) -> Array:
+        own = inferred.channel_variance
+        return own + on_last_axis(self.noises.error_variance(), own)
 
     def unknown_std(
         self, unit: AbstractUnit, rows: Observations, encoded: Encoded, inferred: Inferred
@@ -219,7 +200,8 @@ class KalmanInference(AbstractInference):
         first = self.first.moments(scaled, jnp.exp(self.noises.log_series_std))
         is_started = latent.is_started > 0
         prior = jax.tree.map(lambda later, start: jnp.where(is_started, later, start), prior, first)
-        moments = self.noises.correct(prior, self._measurement(unit, prior, row, encoded.posterior))
+        measured = measurement(self._instruments, unit, prior, row, encoded.posterior)
+        moments = self.noises.correct(prior, measured)
         z_ext = unit.clip(unit.extend(moments.mean[:size]))
         features, carry = unit.feature_step(z_ext, row.controls, discrete, before.unit.carry)
         after = Step(
@@ -235,47 +217,3 @@ class KalmanInference(AbstractInference):
         is_step = row.gaps > 0
         after = jax.tree.map(lambda new, old: jnp.where(is_step, new, old), after, before)
         return after, prior, slope
-
-    def _channels(
-        self, unit: AbstractUnit, state: Array, row: Observations
-    ) -> tuple[Float[Array, " channels"], Float[Array, "channels q"]]:
-        """Scaled channels of a state, and their slopes in states and series terms."""
-
-        def channels(state: Array) -> tuple[Array, Array]:
-            values = unit.observe(unit.extend(state[: unit.size]), row.controls)
-            return values, values
-
-        slopes, values = jax.jacfwd(channels, has_aux=True)(state)
-        return values, slopes
-
-    def _measurement(
-        self, unit: AbstractUnit, prior: Moments, row: Observations, posterior: Gaussian
-    ) -> Measurement:
-        """What a time step measures: channels that the physics gives, where they were shown; and,
-        by the encoder, states that no channel measures.
-        """
-        values, slopes = self._channels(unit, prior.mean, row)
-        grounded = self.scales.states.grounded_channels
-        of_channels = Measurement(
-            surprise=(row.last - values)[grounded],
-            slope=slopes[grounded],
-            precision=(row.seen / self.noises.error_variance())[grounded],
-        )
-        if not self.uses_encoder:
-            return of_channels
-        hidden = np.flatnonzero(self.scales.states.channel_of_state < 0)
-        of_states = Measurement(
-            surprise=(posterior.mean - prior.mean[: unit.size])[hidden],
-            slope=jnp.eye(len(prior.mean), dtype=prior.mean.dtype)[hidden],
-            precision=(1 / (posterior.std**2 + SMALLEST_VARIANCE))[hidden],
-        )
-        return jax.tree.map(lambda *parts: jnp.concatenate(parts), of_channels, of_states)
-
-    def _theta_with_std(self, unit: AbstractUnit, after: Step) -> tuple[Array, Array]:
-        """The unknowns, and their std from that of the series terms, to first order."""
-        features, terms = after.unit.features, after.latent.series_terms
-        theta = unit.theta(features, terms)
-        slope = jax.jacfwd(unit.theta, argnums=1)(features, terms)
-        covariance = after.latent.covariance[unit.size :, unit.size :]
-        variance = (slope @ covariance * slope).sum(-1)
-        return theta, jnp.sqrt(jnp.maximum(variance, 0))

@@ -101,6 +101,14 @@ class Inferred(NamedTuple):
     unit: UnitState
 
 
+class Step(NamedTuple):
+    """State of the filter between two time steps."""
+
+    latent: FilteredState
+    unit: UnitState
+    control: Float[Array, "*batch controls"]
+
+
 class FilterSteps(NamedTuple):
     """The filter at each time step: mean and covariance of states and series terms after it, the
     predicted mean before it, and slope and noise of the transition that led to it.

@@ -1,0 +1,118 @@
+"""Candidates of a grey box: fits from guesses, and validation windows that choose between them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from physsm._values import Panel
+from physsm.data.parts import Parts
+from physsm.models.phy_ssm.build import build_network
+from physsm.models.phy_ssm.config import Hold
+from physsm.models.phy_ssm.grey_box.filter_fit import (
+    evaluation_batch,
+    scores,
+    with_chosen_noises,
+    with_start,
+)
+from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess, shoot
+from physsm.models.phy_ssm.network import Network
+from physsm.models.phy_ssm.unit import PhysicsUnit, hold_weights
+from physsm.nn.layers import parameter
+
+_ITERATIONS = 40
+GAIN = 0.99  # share of the validation error that makes a difference
+
+
+class Fitting(NamedTuple):
+    """Pieces that constants are fitted to: their series, their length and their least number."""
+
+    scaled: Panel
+    length: int
+    least_pieces: int
+
+    def fit(self, unit: PhysicsUnit, guess: Guess, iterations: int = _ITERATIONS) -> Fit:
+        """The fit from a guess."""
+        return shoot(
+            unit,
+            self.scaled,
+            [guess],
+            length=self.length,
+            iterations=iterations,
+            least_pieces=self.least_pieces,
+        )
+
+
+class Candidate(NamedTuple):
+    """A network with the constants of a fit, and its validation error."""
+
+    network: Network
+    fit: Fit
+    error: float
+
+
+class Judge:
+    """Validation windows that choose between candidates."""
+
+    def __init__(self, network: Network, parts: Parts):
+        self.batch, self.context = evaluation_batch(network, parts), parts.sizes.context
+
+    def error(self, network: Network) -> float:
+        """Root mean square error over the horizon on the validation windows."""
+        error = scores(network, self.batch, self.context)[:, 0]
+        mean = float(np.sqrt(error[len(error) // 2 :].mean()))
+        return mean if np.isfinite(mean) else np.inf
+
+    def candidate(self, network: Network, fit: Fit, scaled: Panel) -> Candidate:
+        """A fit with a filter of its own, whose noises are in the order of its errors."""
+        network = with_start(with_constants(network, fit.guess.shared), fit, scaled)
+        return Candidate(network, fit, self.error(network))
+
+    def with_noises(self, candidate: Candidate) -> Candidate:
+        """The candidate with noises chosen by forecasts, if they lower its validation error."""
+        network = with_chosen_noises(candidate.network, self.batch, self.context)
+        error = self.error(network)
+        return candidate if error > candidate.error else Candidate(network, candidate.fit, error)
+
+
+def with_best_hold(best: Candidate, judge: Judge, fitting: Fitting) -> tuple[Candidate, Hold]:
+    """The candidate with the hold of the controls that forecasts the validation part best."""
+    network = best.network
+    unit, chosen = physics_unit(network), network.config.control_hold
+    if chosen != "auto" or set(fitting.scaled.control_names) <= set(unit.system.holds):
+        return best, chosen
+    chosen = "previous"
+    for hold in ("linear", "mean"):
+        settings = network.config.model_copy(update={"control_hold": hold})
+        weights = parameter(hold_weights(unit.system, fitting.scaled.control_names, settings))
+        held = eqx.tree_at(lambda n: n.unit.hold, network, weights)
+        fit = fitting.fit(physics_unit(held), best.fit.guess)
+        held = with_constants(held, fit.guess.shared)
+        error = judge.error(held)
+        if error < GAIN * best.error:
+            best, chosen = Candidate(held, fit, error), hold
+    return best, chosen
+
+
+def physics_unit(network: Network) -> PhysicsUnit:
+    """The unit of a network with physics."""
+    assert isinstance(network.unit, PhysicsUnit)
+    return network.unit
+
+
+def with_hold(network: Network, hold: Hold) -> Network:
+    """The same network, whose settings say which hold it has."""
+    unit = physics_unit(network)
+    settings = network.config.model_copy(update={"control_hold": hold})
+    rebuilt = build_network(unit.system, network.scales, settings, 0)
+    arrays = jax.tree.leaves(eqx.filter(network, eqx.is_array))
+    own, static = eqx.partition(rebuilt, eqx.is_array)
+    return eqx.combine(jax.tree.unflatten(jax.tree.structure(own), arrays), static)
+
+
+def with_constants(network: Network, shared: np.ndarray) -> Network:
+    """The network with other shared unknowns."""
+    return eqx.tree_at(lambda n: n.unit.constants, network, parameter(shared))

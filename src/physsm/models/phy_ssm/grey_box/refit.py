@@ -1,0 +1,43 @@
+"""The last step of a grey box: its constants fitted again to all rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from physsm._values import Panel
+from physsm.models.phy_ssm.grey_box.candidates import GAIN, Fitting, physics_unit, with_constants
+from physsm.models.phy_ssm.grey_box.filter_fit import with_start
+from physsm.models.phy_ssm.grey_box.first_fit import first_fits, has_hidden_states
+from physsm.models.phy_ssm.grey_box.fit import GreyBox
+from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess
+from physsm.models.phy_ssm.network import Network
+
+
+def refitted(
+    box: GreyBox,
+    network: Network,
+    panel: Panel,
+    states: Float[np.ndarray, "series rows n"],
+    seed: int,
+) -> tuple[Network, Fit] | None:
+    """The network with constants and filter fitted to all rows of a panel; None if that diverges.
+
+    It starts from where it is, with `states` (scaled) as first guesses; and, because more rows may
+    tell minima apart, from new starts where states are hidden.
+    """
+    scaled, unit = network.scales.table.scale(panel), physics_unit(network)
+    shared = np.asarray(unit.constants, float)
+    guesses = [Guess(shared, states, np.zeros((len(panel), len(unit.per_series))))]
+    if has_hidden_states(unit):
+        guesses += first_fits(unit, scaled, seed)
+    fitting = Fitting(scaled, box.length, 1)
+    fits = [fitting.fit(unit, guess) for guess in guesses]
+    # Another minimum must be clearly better.
+    costs = [fits[0].cost, *(fit.cost / GAIN**5 for fit in fits[1:])]
+    best = int(np.argmin(np.where(np.isfinite(costs), costs, np.inf)))
+    fit = fits[best]
+    if not np.isfinite(costs[best]) or not np.isfinite(fit.guess.states).all():
+        return None
+    network = with_start(with_constants(network, fit.guess.shared), fit, scaled, keep_noises=True)
+    return network, fit
