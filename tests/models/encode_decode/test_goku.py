@@ -17,7 +17,7 @@ SETTINGS = {
     "encoder": {"width": 24},
     "encoder_perceptron": {"width": 32, "layers": 1},
     "start_perceptron": {"width": 32, "layers": 1},
-    "training": {"steps": 400, "batch_size": 32, "validations": 8},
+    "training": {"steps": 400, "batch_size": 64, "validations": 8},
 }
 
 
