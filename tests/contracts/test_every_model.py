@@ -42,15 +42,20 @@ NETWORKS = {  # settings of all networks that have them
     "horizon": 4,
     "stride": 2,
     "samples": 2,
-    "solver": {"max_steps": 160},
-    "training": {"steps": 100, "batch_size": 16, "validations": 4},
+    "solver": {"max_steps": 64, "rtol": 1e-2, "atol": 1e-3},
+    "training": {"steps": 60, "batch_size": 16, "validations": 3},
 }
 OWN = {
     "contiformer": {
         "width": 8,
         "training": {"steps": 200, "optimiser": {"learning_rate": 0.02}},
     },
-    "ode2vae": {"latent": 4},
+    "latent_ode": {"training": {"steps": 100}},
+    "ode2vae": {"latent": 4, "training": {"steps": 100}},
+    "s5": {
+        "encoder": {"width": 16, "states": 16, "depth": 1},
+        "unit": {"width": 16, "states": 16, "depth": 1},
+    },
     "sdvae": {"training": {"optimiser": {"learning_rate": 0.01}}},
 }
 # Once it has learned, its forecasts change by 0.2 standard deviations when times are left out: the

@@ -186,7 +186,7 @@ def texts(draw) -> str:
 
 
 @given(texts(), st.integers(0, 2**32 - 1))
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(8))
 def test_any_system_equals_its_written_equations(text, seed):
     try:
         system = System.parse(text)

@@ -3,17 +3,15 @@
 import numpy as np
 
 from physsm import System
-from physsm.models._network.training import make_task
 from physsm.models.goku import Goku
-from physsm.training.loop import train as run_training
-from tests.models.encode_decode.make import FRICTION, PENDULUM, STIFFNESS, pendulums
+from tests.models.encode_decode.make import FRICTION, PENDULUM, pendulums
 
 SETTINGS = {
     "context": 10,
     "horizon": 5,
     "stride": 2,
     "residual": False,
-    "samples": 8,
+    "samples": 2,
     "encoder": {"width": 24},
     "encoder_perceptron": {"width": 32, "layers": 1},
     "start_perceptron": {"width": 32, "layers": 1},
@@ -21,8 +19,10 @@ SETTINGS = {
 }
 
 
-def test_unknowns_of_windows_are_inferred_by_the_encoder_that_reads_both_ways():
-    """Each pendulum has a stiffness of its own, which its measurements alone tell."""
+def test_constants_are_learned_and_unknowns_of_windows_inferred(without_type_checks):
+    """Each pendulum has a stiffness of its own, which its measurements alone tell; all have the
+    same friction.
+    """
     physics = PENDULUM.replace(
         "unknown ?stiffness, ?friction constant",
         "unknown ?stiffness per series\nunknown ?friction constant",
@@ -35,24 +35,6 @@ def test_unknowns_of_windows_are_inferred_by_the_encoder_that_reads_both_ways():
     own = found.mean[:, 0, 0]
     assert np.median(np.abs(own / stiffness[8] - 1)) < 0.1
     assert np.corrcoef(own, stiffness[8])[0, 1] > 0.9
-    np.testing.assert_allclose(found.mean[:, 0, 1], FRICTION, rtol=0.5)
+    np.testing.assert_allclose(found.mean[:, 0, 1], FRICTION, rtol=0.1)
     assert (found.std[:, 0, 0] > 0).all()
     assert np.isnan(found.std[..., 1]).all()  # no standard errors of constants are known
-
-
-def test_true_physics_gives_its_parameters_within_a_tenth():
-    """By the training alone: intervals of forecasts are not needed here."""
-    train, validation = pendulums(30, 24, 0), pendulums(6, 24, 1)
-    # Constants need less of a training than an encoder of them.
-    settings = {**SETTINGS, "training": {"steps": 250, "batch_size": 32, "validations": 4}}
-    model = Goku(System.parse(PENDULUM), **settings)
-    parts = model.parts(train, validation)
-    network = model.network(train, validation, parts.sizes, 0)
-    task = make_task(network, parts, model.config, model.objective, Goku.error)
-    trained = run_training(task, model.config.training, seed=0).params
-    assert [unknown.name for unknown in trained.physics.system.unknowns] == [
-        "stiffness",
-        "friction",
-    ]
-    theta = trained.physics.theta(trained.constants)
-    np.testing.assert_allclose(theta, [STIFFNESS, FRICTION], rtol=0.1)
