@@ -55,8 +55,9 @@ class Config(NetworkConfig):
       network is not trained again.
     - `correct`: evaluate the coefficients at the middle of the step (a second solve): second order
       for nonlinear systems too.
-    - `substeps`: equal parts in which the unit crosses each gap. The error of a step, which would
-      bias an unknown constant, falls with their square.
+    - `substeps`: equal parts in which the unit crosses each gap. The error of a step, which biases
+      an unknown constant, falls with their square. None: two, or as many as the grey box needs to
+      keep that bias below the standard errors of the constants.
     - `relift`: lifted states are computed again from the states after each step of a rollout.
     - `beta`, `lambda_`: weights of the KL term and of the physics state regulariser; `anneal`:
       share of the training over which beta grows from zero.
@@ -85,7 +86,7 @@ class Config(NetworkConfig):
     grey_box: bool = True
     refit: bool = True
     correct: bool = True
-    substeps: int = Field(default=2, ge=1, le=100)
+    substeps: int | None = Field(default=None, ge=1, le=100)
     relift: bool = True
     beta: float = Field(default=1e-3, ge=0)
     lambda_: float = Field(default=0.1, ge=0, alias="lambda")

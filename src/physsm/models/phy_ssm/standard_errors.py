@@ -26,11 +26,10 @@ from physsm.data.window import gather, whole_series
 from physsm.models._network.compiled import CompiledNetwork
 from physsm.models._network.observations import FIRST_GAP, in_precision
 from physsm.models._network.unknowns import in_physical_units, of_kind
-from physsm.models.phy_ssm.build import build_network
 from physsm.models.phy_ssm.forecast import batch_length
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.objective import predict
-from physsm.models.phy_ssm.unit import PhysicsUnit
+from physsm.models.phy_ssm.unit import PhysicsUnit, hold_weights
 from physsm.models.phy_ssm.values import Inferred
 
 _PRIOR = 1.0  # standard deviation of a constant in its natural size, before any data
@@ -70,15 +69,11 @@ def constants_std(compiled: CompiledNetwork, batch: Any) -> Float[np.ndarray, " 
 
 def _with_finer_steps(network: Network) -> Network:
     """The same network with twice the substeps."""
-    assert isinstance(network.unit, PhysicsUnit)
-    config = network.config
-    finer = config.model_copy(update={"substeps": 2 * config.substeps})
-    with jax.ensure_compile_time_eval():  # only its structure is needed
-        fresh = build_network(network.unit.system, network.scales, finer, seed=0)
-    finer_network = jax.tree.unflatten(jax.tree.structure(fresh), jax.tree.leaves(network))
-    # Holds have a row for each substep.
-    assert isinstance(fresh.unit, PhysicsUnit)
-    return eqx.tree_at(lambda n: n.unit.hold, finer_network, fresh.unit.hold)
+    unit = network.unit
+    assert isinstance(unit, PhysicsUnit)
+    finer = network.config.model_copy(update={"substeps": 2 * len(unit.hold)})
+    weights = hold_weights(unit.system, network.scales.table.controls, finer)
+    return eqx.tree_at(lambda n: n.unit.hold, network, jnp.asarray(weights, network.dtype))
 
 
 def _slopes(

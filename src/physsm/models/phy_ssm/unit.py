@@ -24,6 +24,9 @@ from physsm.nn.parameter_groups import PHYSICAL, UNDECAYED
 from physsm.physics.bounds import limits
 from physsm.physics.system import System
 
+USUAL_SUBSTEPS = 2
+_MOST_UNROLLED = 2
+
 
 class PhysicsUnit(AbstractUnit):
     """The transition of a partly known system.
@@ -138,10 +141,14 @@ class PhysicsUnit(AbstractUnit):
         (I - gap/2 A) z' = (I + gap/2 A) z + gap B u, solved for one right-hand side. A gap may be
         negative: the rule is its own inverse.
         """
-        part, change = drive.gap / self.config.substeps, drive.u_next - drive.u
-        for weight in lax.stop_gradient(self.hold):
-            z_ext = self._step(z_ext, theta, drive.u + weight * change, part)
-        return z_ext
+        hold, change = lax.stop_gradient(self.hold), drive.u_next - drive.u
+        part = drive.gap / len(hold)
+
+        def step(z_ext: Array, weight: Array) -> tuple[Array, None]:
+            return self._step(z_ext, theta, drive.u + weight * change, part), None
+
+        # A few steps are faster without a loop; many would take long to compile.
+        return lax.scan(step, z_ext, hold, unroll=len(hold) <= _MOST_UNROLLED)[0]
 
     def observe(self, z_ext: Array, u: Array) -> Float[Array, " channels"]:
         """Scaled channels that the physics gives: states, and functions of them with constant
@@ -191,12 +198,13 @@ def hold_weights(
     system: System, controls: Sequence[str], config: Config
 ) -> Float[np.ndarray, "substeps controls"]:
     """Share of a control's change over a gap that each substep sees, at its middle."""
-    middle = (np.arange(config.substeps) + 0.5) / config.substeps
+    substeps = config.substeps or USUAL_SUBSTEPS
+    middle = (np.arange(substeps) + 0.5) / substeps
     nothing, half = np.zeros_like(middle), np.full_like(middle, 0.5)
     of_hold = {"previous": nothing, "auto": nothing, "linear": middle, "mean": half}
     holds = [control_hold(system, name, config) for name in controls]
     columns = [of_hold[hold] for hold in holds]
-    return np.array(columns).reshape(len(controls), config.substeps).T
+    return np.array(columns).reshape(len(controls), substeps).T
 
 
 def control_hold(system: System, name: str, config: Config) -> str:

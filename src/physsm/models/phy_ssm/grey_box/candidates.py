@@ -25,6 +25,8 @@ from physsm.nn.layers import parameter
 
 _ITERATIONS = 40
 GAIN = 0.99  # share of the validation error that makes a difference
+# The same for another hold, in training and validation: differences of a few percent are chance.
+_HOLD_GAIN = 0.95
 
 
 class Fitting(NamedTuple):
@@ -79,20 +81,24 @@ class Judge:
 
 
 def with_best_hold(best: Candidate, judge: Judge, fitting: Fitting) -> tuple[Candidate, Hold]:
-    """The candidate with the hold of the controls that forecasts the validation part best."""
-    network = best.network
+    """The candidate with the hold of the controls that is best in both parts: `previous`, unless
+    another one is clearly better.
+    """
+    network, first = best.network, best
     unit, chosen = physics_unit(network), network.config.control_hold
     if chosen != "auto" or set(fitting.scaled.control_names) <= set(unit.system.holds):
         return best, chosen
-    chosen = "previous"
+    chosen, limit = "previous", _HOLD_GAIN**2 * best.fit.cost
     for hold in ("linear", "mean"):
         settings = network.config.model_copy(update={"control_hold": hold})
         weights = parameter(hold_weights(unit.system, fitting.scaled.control_names, settings))
         held = eqx.tree_at(lambda n: n.unit.hold, network, weights)
         fit = fitting.fit(physics_unit(held), best.fit.guess)
+        if not fit.cost < limit:
+            continue
         held = with_constants(held, fit.guess.shared)
         error = judge.error(held)
-        if error < GAIN * best.error:
+        if error < _HOLD_GAIN * first.error and error < best.error:
             best, chosen = Candidate(held, fit, error), hold
     return best, chosen
 

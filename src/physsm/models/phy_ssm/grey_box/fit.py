@@ -30,6 +30,7 @@ from physsm.models.phy_ssm.grey_box.candidates import (
 from physsm.models.phy_ssm.grey_box.first_fit import first_fits, has_hidden_states
 from physsm.models.phy_ssm.grey_box.pieces import number_of_pieces
 from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess
+from physsm.models.phy_ssm.grey_box.substeps import enough_substeps
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.unit import PhysicsUnit
 from physsm.physics.system import System
@@ -54,22 +55,25 @@ def fit_grey_box(
     """Constants and initial states from the training part, noises of the filter from windows of
     both parts; the validation part chooses between candidates and the hold of the controls.
     """
+    has_network = config.unknown_network != "none" and bool(of_kind(system, "varying"))
     config = config.model_copy(update={"unknown_network": "none"})
     network = build_network(system, scales, config, seed)
     scaled = scales.table.scale(parts.train.panel)
     guesses = first_fits(physics_unit(network), scaled, seed)
     network, guesses = _with_scales_of_hidden(network, guesses, scaled)
-    judge, asked = Judge(network, parts), parts.sizes.context + parts.sizes.horizon
+    asked = parts.sizes.context + parts.sizes.horizon
     fitting = Fitting(scaled, asked, _all_pieces(parts, asked))
+    network, fits = _with_enough_substeps(network, fitting, guesses, has_network)
+    judge = Judge(network, parts)
     rough = fitting.fit(physics_unit(network), guesses[0], iterations=0)
     start = best = judge.candidate(network, rough, scaled)
     for attempt in range(1, _ATTEMPTS + 1):
-        fits = [fitting.fit(physics_unit(network), guess) for guess in guesses]
         candidates = [judge.candidate(network, fit, scaled) for fit in fits]
         best = min([best, *candidates], key=lambda candidate: candidate.error)
         if best.error < _GOOD_ERROR or not has_hidden_states(physics_unit(network)):
             break
         guesses = first_fits(physics_unit(network), scaled, seed, attempt)
+        fits = [fitting.fit(physics_unit(network), guess) for guess in guesses]
     for length in _longer(asked, int(scaled.lengths.max())):
         longer = Fitting(scaled, length, _all_pieces(parts, length))
         candidate = judge.candidate(
@@ -89,6 +93,21 @@ def fit_grey_box(
     return GreyBox(
         network=with_hold(chosen.network, hold), fit=best.fit, stages=stages, length=fitting.length
     )
+
+
+def _with_enough_substeps(
+    network: Network, fitting: Fitting, guesses: list[Guess], is_trained: bool
+) -> tuple[Network, list[Fit]]:
+    """The network with the substeps that its best fit needs, and the fits with them."""
+    unit = physics_unit(network)
+    fits = [fitting.fit(unit, guess) for guess in guesses]
+    best = min(fits, key=lambda fit: fit.cost if np.isfinite(fit.cost) else np.inf)
+    substeps = enough_substeps(unit, fitting, best, is_trained=is_trained)
+    settings = network.config.model_copy(update={"substeps": substeps})
+    finer = build_network(unit.system, network.scales, settings, 0)
+    if substeps == len(unit.hold):
+        return finer, fits
+    return finer, [fitting.fit(physics_unit(finer), fit.guess) for fit in fits]
 
 
 def _finite(error: float) -> float | None:

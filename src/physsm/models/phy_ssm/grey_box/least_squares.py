@@ -42,12 +42,12 @@ def minimise(
     tolerance: float,
 ) -> Solution:
     """The least cost near each start; ends when no start gains more than a share `tolerance`."""
-    now = _as_numpy(equations(shared, local))
+    now = as_numpy(equations(shared, local))
     damping = np.full(len(shared), _FIRST_DAMPING)
     for _ in range(iterations):
-        step_shared, step_local = _steps(now, damping, shared)
+        step_shared, step_local = gauss_newton_steps(now, damping, shared)
         trial_shared, trial_local = shared + step_shared, local + step_local
-        trial = _as_numpy(equations(trial_shared, trial_local))
+        trial = as_numpy(equations(trial_shared, trial_local))
         before, after = now.cost, trial.cost
         is_better = np.isfinite(after) & ((after < before) | ~np.isfinite(before))
         gain = np.where(is_better, (before - after) / np.maximum(np.abs(before), _TINY), 0.0)
@@ -91,7 +91,8 @@ def covariance_of_shared(
     return plain if np.trace(plain) > np.trace(by_pieces) else by_pieces
 
 
-def _as_numpy(normal: Normal) -> Normal:
+def as_numpy(normal: Normal) -> Normal:
+    """Equations in double precision, outside of JAX."""
     return Normal(*(np.asarray(part, float) for part in normal))
 
 
@@ -99,7 +100,7 @@ def _chosen(which: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray:
     return np.where(which.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
 
 
-def _steps(
+def gauss_newton_steps(
     normal: Normal, damping: np.ndarray, shared: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Damped Gauss-Newton steps; none from a start whose equations are not finite."""

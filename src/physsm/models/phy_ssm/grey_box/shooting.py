@@ -15,11 +15,17 @@ from physsm._programs import Program
 from physsm._values import Panel
 from physsm.models.phy_ssm.grey_box.least_squares import (
     Solution,
+    as_numpy,
     covariance_of_shared,
+    gauss_newton_steps,
     minimise,
 )
 from physsm.models.phy_ssm.grey_box.pieces import Cut, cut
-from physsm.models.phy_ssm.grey_box.simulation import Normal, Priors, normal_equations
+from physsm.models.phy_ssm.grey_box.simulation import (
+    Priors,
+    normal_equations,
+    simulated_channels,
+)
 from physsm.models.phy_ssm.unit import PhysicsUnit
 
 _STATE_STD = 3.0  # of an initial state around its guess, scaled: a weak prior
@@ -92,6 +98,37 @@ def shoot(
     )
 
 
+def step_towards(
+    unit: PhysicsUnit, other: PhysicsUnit, scaled: Panel, fit: Fit, *, length: int, pieces: int
+) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " channels"]]:
+    """The Gauss-Newton step of the unknowns from a fit towards the channels that another unit
+    simulates at the same place, and the root mean square differences of these channels.
+    """
+    parts = cut(scaled, length, least_pieces=pieces)
+    shared, local = fit.guess.shared, fit.guess.local(parts)
+    with jax.enable_x64(True):
+        channels = np.asarray(_program(other, simulated_channels)(shared, local, parts.pieces))
+        weight = np.asarray(parts.pieces.weight)
+        towards = parts.pieces._replace(values=np.where(weight > 0, channels, 0.0))
+        priors = _priors(unit, shared[None], local[None])._replace(local=local[None])
+        normal = as_numpy(_program(unit)(shared[None], local[None], towards, priors))
+    step, _ = gauss_newton_steps(normal, np.zeros(1), shared[None])
+    return step[0], np.sqrt(normal.squares[0] / np.maximum(weight.sum((0, 1)), 1))
+
+
+def _priors(unit: PhysicsUnit, shared: np.ndarray, local: np.ndarray) -> Priors:
+    """Weak priors around the starts."""
+    size, per_series = unit.size, len(unit.per_series)
+    centre = local.copy()
+    centre[..., size:] = 0.0
+    return Priors(
+        local=centre,
+        local_weight=np.repeat([_STATE_STD**-2, _SERIES_STD**-2], [size, per_series]),
+        shared=shared.copy(),
+        shared_weight=np.full(shared.shape[1], _SHARED_WEIGHT),
+    )
+
+
 def _minimise(
     unit: PhysicsUnit,
     pieces: Cut,
@@ -99,17 +136,7 @@ def _minimise(
     local: np.ndarray,
     iterations: int,
 ) -> Solution:
-    size, per_series = unit.size, len(unit.per_series)
-    centre = local.copy()
-    centre[..., size:] = 0.0
-    weights = np.repeat([_STATE_STD**-2, _SERIES_STD**-2], [size, per_series])
-    priors = Priors(
-        local=centre,
-        local_weight=weights,
-        shared=shared.copy(),
-        shared_weight=np.full(shared.shape[1], _SHARED_WEIGHT),
-    )
-    equations = _program(unit)
+    priors, equations = _priors(unit, shared, local), _program(unit)
     return minimise(
         lambda shared, local: equations(shared, local, pieces.pieces, priors),
         shared,
@@ -119,20 +146,24 @@ def _minimise(
     )
 
 
-def _program(unit: PhysicsUnit) -> Callable[..., Normal]:
-    """`normal_equations` of the unit, compiled, in double precision: last digits of the errors
-    decide where a fit ends.
+def _program(
+    unit: PhysicsUnit, function: Callable[..., Any] = normal_equations
+) -> Callable[..., Any]:
+    """A function of the unit, compiled, in double precision: last digits of the errors decide where
+    a fit ends.
     """
     arrays, static = eqx.partition(unit, eqx.is_array)
     leaves, structure = jax.tree.flatten(arrays)
     leaves = [np.asarray(leaf, float) for leaf in leaves]
 
-    def of_leaves(leaves: list[Array], *arguments: Any) -> Normal:
-        return normal_equations(eqx.combine(structure.unflatten(leaves), static), *arguments)
+    def of_leaves(leaves: list[Array], *arguments: Any) -> Any:
+        return function(eqx.combine(structure.unflatten(leaves), static), *arguments)
 
-    # Holds are arrays: the setting makes no other program.
-    config = unit.config.model_copy(update={"control_hold": "auto", "unknown_network": "none"})
-    program = Program(of_leaves, f"normal equations {unit.text} {unit.scales} {config}", quick=True)
+    # Holds are arrays: the settings make no other program.
+    same = {"control_hold": "auto", "unknown_network": "none", "substeps": None}
+    config = unit.config.model_copy(update=same)
+    identity = f"{function.__qualname__} {unit.text} {unit.scales} {config}"
+    program = Program(of_leaves, identity, quick=True)
     return lambda *arguments: program(leaves, *arguments)
 
 

@@ -71,6 +71,16 @@ def simulate(
     return z_ext[:, :size], jax.vmap(unit.observe)(z_ext, controls)
 
 
+def simulated_channels(
+    unit: PhysicsUnit,
+    shared: Float[Array, " k"],
+    local: Float[Array, "pieces q"],
+    pieces: Pieces,
+) -> Float[Array, "pieces rows channels"]:
+    """Scaled channels of all pieces."""
+    return jax.vmap(lambda local, piece: simulate(unit, shared, local, piece)[1])(local, pieces)
+
+
 def _normal_of_piece(
     unit: PhysicsUnit, shared: Array, local: Array, piece: Pieces
 ) -> tuple[Array, ...]:
