@@ -14,7 +14,7 @@ os.environ.setdefault(
     "--xla_cpu_parallel_codegen_split_count=1",
 )
 
-import diffrax  # noqa: F401 - what physsm imports is imported before the hook: see below
+import equinox  # noqa: F401 - what physsm imports is imported before the hook: see below
 import jax
 import jaxtyping
 import matplotlib.figure  # noqa: F401

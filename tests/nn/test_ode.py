@@ -1,13 +1,17 @@
-"""The solver against closed forms, finite differences, and itself asked otherwise."""
+"""The solver against closed forms, finite differences, Diffrax, and itself asked otherwise."""
 
+from collections.abc import Callable
+
+import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from jax.test_util import check_grads
 from scipy.linalg import expm
 
-from physsm.nn.ode import SolverSettings, solve_ode
+from physsm.nn.ode import SolverSettings, _first_length, solve_ode
 
 FINE = SolverSettings(rtol=1e-8, atol=1e-9)
 LINEAR = np.array([[-0.3, 1.1, 0.0], [-1.2, -0.1, 0.4], [0.2, 0.0, -0.5]])
@@ -56,6 +60,49 @@ def test_gradients_match_finite_differences():
         return solve_ode(drift, jnp.asarray(start), times, FINE, 1.0).states.sum()
 
     check_grads(total, (jnp.array([0.4, -0.2]), jnp.array(2.3)), 1, modes=["rev"], rtol=1e-3)
+
+
+def pendulum(rate: jax.Array):
+    return lambda t, z: jnp.stack([z[1], -rate * jnp.sin(z[0]) + 0.3 * jnp.cos(t)])
+
+
+def test_steps_and_gradients_of_a_batch_are_those_of_diffrax():
+    """With loose tolerances the solutions agree only if every step is the same. The first one is
+    given: Diffrax would start with 0.01, whatever the unit of time.
+    """
+    loose = SolverSettings(rtol=1e-2, atol=1e-3)
+    times = jnp.asarray(irregular(8, series=4, rows=9, span=6.0))
+    starts = jnp.asarray(np.random.default_rng(9).normal(size=(4, 2)))
+
+    def with_diffrax(rate, start, times):
+        solved = diffrax.diffeqsolve(
+            diffrax.ODETerm(lambda t, z, _: pendulum(rate)(t, z)),  # type: ignore[arg-type]
+            diffrax.Dopri5(),
+            0.0,
+            7.0,
+            lax.stop_gradient(_first_length(pendulum(rate), start, loose)),
+            start,
+            saveat=diffrax.SaveAt(ts=times),
+            stepsize_controller=diffrax.PIDController(rtol=loose.rtol, atol=loose.atol),
+        )
+        assert solved.ys is not None
+        return solved.ys
+
+    def with_ours(rate, start, times):
+        return solve_ode(pendulum(rate), start, times, loose, 7.0).states
+
+    def loss(solver: Callable[..., jax.Array], rate: jax.Array, starts: jax.Array):
+        states = jax.vmap(lambda start, times: solver(rate, start, times))(starts, times)
+        return (states**3).sum(), states
+
+    found, wanted = (
+        jax.jit(jax.value_and_grad(lambda *a, s=s: loss(s, *a), (0, 1), has_aux=True))(
+            jnp.array(2.3), starts
+        )
+        for s in (with_ours, with_diffrax)
+    )
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
 def test_the_gradient_of_an_exponential_is_known():

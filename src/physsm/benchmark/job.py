@@ -31,7 +31,7 @@ from physsm.models._base import AbstractFitted
 from physsm.physics.system import System
 from physsm.training.checkpoint import read_json
 
-_LIBRARIES = ("physsm", "jax", "jaxlib", "equinox", "diffrax", "optax", "numpy", "scoringrules")
+_LIBRARIES = ("physsm", "jax", "jaxlib", "equinox", "optax", "numpy", "scoringrules")
 
 
 def run_job(
