@@ -129,7 +129,9 @@ def _write(path: Path | None, traced: export.Exported) -> None:
 
     Tracing initialises foreign code; without it the call would crash the process.
     """
-    if path is not None and "custom_call" not in traced.mlir_module():
+    # The name of an operation stands in the byte code as it is; to print the program takes longer
+    # than to compile it.
+    if path is not None and b"custom_call" not in traced.mlir_module_serialized:
         with contextlib.suppress(OSError):  # a cache may be full or read-only
             path.parent.mkdir(parents=True, exist_ok=True)
             program = bytes(traced.serialize())
