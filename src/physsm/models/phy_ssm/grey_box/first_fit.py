@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 from physsm._values import Panel
 from physsm.models.phy_ssm.grey_box.pieces import thinned
-from physsm.models.phy_ssm.grey_box.shooting import Guess, shoot
+from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess, shoot
 from physsm.models.phy_ssm.grey_box.smoothing import smoothed_states
 from physsm.models.phy_ssm.grey_box.starts import as_shared, random_unknowns, regression
 from physsm.models.phy_ssm.unit import PhysicsUnit
@@ -24,13 +24,16 @@ _SHORTEST, _LONGEST = 12, 160  # rows of a piece
 _MOST_ROWS = 1200  # of all pieces
 _RANDOM_STARTS, _FEW_STARTS = 24, 4  # with hidden states, and without
 _ITERATIONS = 12
-_ATTEMPTS = 4  # with hidden states
+FIRST_FITS = 4  # with hidden states
+_CLOSE = 0.05  # error of a fit, scaled, after which no other minimum is looked for
 
 
-def first_fits(unit: PhysicsUnit, scaled: Panel, seed: int, attempt: int = 0) -> list[Guess]:
+def first_fits(
+    unit: PhysicsUnit, scaled: Panel, seed: int, attempt: int = 0, number: int = FIRST_FITS
+) -> list[Guess]:
     """Unknowns, states and per-series terms at all rows of the panel, the best first. With hidden
-    states there are some, each from draws of its own: they may be in different minima. Each
-    `attempt` has other draws.
+    states there are up to `number` of them, each from draws of its own: they may be in different
+    minima. Each `attempt` has other draws.
     """
     rng = np.random.default_rng([seed, attempt])
     span = unit.scales.states.signal_time
@@ -39,18 +42,22 @@ def first_fits(unit: PhysicsUnit, scaled: Panel, seed: int, attempt: int = 0) ->
     rows = max(1.0, span / factor)
     known = smoothed_states(unit, coarse, max(1, round(rows / 8)))
     length = int(np.clip(_SIGNAL_TIMES * rows, _SHORTEST, _LONGEST))
-    fits = [
-        shoot(
-            unit,
-            coarse,
-            _guesses(unit, coarse, known, rows, rng),
-            length=length,
-            iterations=_ITERATIONS,
-            most_rows=_MOST_ROWS,
-            rounds=3,
+    fits: list[Fit] = []
+    for _ in range(number if has_hidden_states(unit) else 1):
+        guesses = _guesses(unit, coarse, known, rows, rng)
+        fits.append(
+            shoot(
+                unit,
+                coarse,
+                guesses,
+                length=length,
+                iterations=_ITERATIONS,
+                most_rows=_MOST_ROWS,
+                rounds=3,
+            )
         )
-        for _ in range(_ATTEMPTS if has_hidden_states(unit) else 1)
-    ]
+        if fits[-1].errors.max(initial=0) < _CLOSE:
+            break
     fits = sorted(fits, key=lambda fit: fit.cost if np.isfinite(fit.cost) else np.inf)
     guesses = [fit.guess for fit in fits]
     return [guess._replace(states=_at_all_rows(guess.states, coarse, scaled)) for guess in guesses]

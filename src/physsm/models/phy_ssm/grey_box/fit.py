@@ -48,6 +48,12 @@ class GreyBox:
     stages: tuple[Stage, ...]
     length: int  # rows of a piece
 
+    @property
+    def is_good(self) -> bool:
+        """Whether its validation error is so small that no other minimum needs to be looked for."""
+        error = self.stages[-1].error
+        return error is not None and error < _GOOD_ERROR
+
 
 def fit_grey_box(
     system: System, scales: PhySSMScales, config: Config, parts: Parts, seed: int

@@ -24,13 +24,13 @@ def refitted(
     """The network with constants and filter fitted to all rows of a panel; None if that diverges.
 
     It starts from where it is, with `states` (scaled) as first guesses; and, because more rows may
-    tell minima apart, from new starts where states are hidden.
+    tell minima apart, from new starts where states are hidden and the fit is not good.
     """
     scaled, unit = network.scales.table.scale(panel), physics_unit(network)
     shared = np.asarray(unit.constants, float)
     guesses = [Guess(shared, states, np.zeros((len(panel), len(unit.per_series))))]
-    if has_hidden_states(unit):
-        guesses += first_fits(unit, scaled, seed)
+    if has_hidden_states(unit) and not box.is_good:
+        guesses += first_fits(unit, scaled, seed, number=1)
     fitting = Fitting(scaled, box.length, 1)
     fits = [fitting.fit(unit, guess) for guess in guesses]
     # Another minimum must be clearly better.

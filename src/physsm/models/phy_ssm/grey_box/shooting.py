@@ -80,9 +80,10 @@ def shoot(
     local = np.stack([guess.local(pieces) for guess in guesses])
     with jax.enable_x64(True):
         end = _minimise(unit, pieces, shared, local, iterations)
+        few = -(-len(guesses) // 3)
         for _ in range(rounds - 1):
-            # The best are repeated: with the same number of starts one program serves.
-            best = np.resize(end.order[: -(-len(end.order) // 3)], len(end.order))
+            # Later rounds repeat the best: with the same number of starts one program serves.
+            best = np.resize(end.order[: -(-len(end.order) // 3)], few)
             end = _minimise(unit, pieces, end.shared[best], end.local[best], iterations)
     best, weight = end.order[0], pieces.pieces.weight
     guess = Guess(
