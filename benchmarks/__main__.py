@@ -1,7 +1,8 @@
 """Run benchmarks, print a table and write it to results/.
 
 `make bench`: how fast it is (bench.json), and `python -m benchmarks methods` the methods beside it
-(methods.json). `make promises`: how good it is (promises.json).
+(methods.json). `make promises`: how good it is (promises.json); `python -m benchmarks draws` is the
+longest part of it.
 """
 
 from __future__ import annotations
@@ -16,9 +17,14 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import methods, model, physics, promises, records, startup
+from benchmarks import draws, methods, model, physics, promises, records, startup
 
-GROUPS = {"bench": [startup, physics, model], "methods": [methods], "promises": [promises, records]}
+GROUPS = {
+    "bench": [startup, physics, model],
+    "methods": [methods],
+    "draws": [draws],
+    "promises": [promises, records, draws],
+}
 
 
 def main(group: str) -> int:

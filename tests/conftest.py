@@ -125,6 +125,10 @@ def pytest_collection_modifyitems(items):
 
 def pytest_collection_finish():
     """What all modules hold is no garbage; to look through it takes half a second each time."""
+    from physsm import _programs  # not before the hook that checks what is imported
+
+    # No program is optimised, see above, also none of those that have their own level.
+    _programs._QUICK["xla_backend_optimization_level"] = 0
     gc.freeze()
 
 

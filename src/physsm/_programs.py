@@ -34,7 +34,10 @@ _SETTINGS = (
 )
 _CHECK_SIZE = 32
 # XLA's options for programs that are compiled for longer than they run.
-_QUICK = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
+_QUICK: dict[str, int | bool] = {
+    "xla_backend_optimization_level": 1,
+    "xla_cpu_use_fusion_emitters": False,
+}
 _compiled: dict[Any, Callable[..., Any]] = {}
 
 
@@ -62,9 +65,16 @@ class Program:
         """Compile for the shapes of these arguments, without running."""
         self._lookup(*jax.tree.flatten(arguments))
 
-    def _lookup(self, leaves: list[Any], structure: Any) -> Callable[..., Any]:
+    def is_prepared(self, *arguments: Any) -> bool:
+        """Whether it is compiled for the shapes of these arguments."""
+        return self._key(*jax.tree.flatten(arguments)) in self._compiled
+
+    def _key(self, leaves: list[Any], structure: Any) -> tuple[Any, ...]:
         shapes = tuple((leaf.shape, leaf.dtype, _is_weak(leaf)) for leaf in leaves)
-        key = (self._identity, structure, shapes, _settings())
+        return (self._identity, structure, shapes, _settings())
+
+    def _lookup(self, leaves: list[Any], structure: Any) -> Callable[..., Any]:
+        key = self._key(leaves, structure)
         run = self._compiled.get(key)
         if run is None:
             run = self._compiled[key] = self._compile(leaves, structure)

@@ -34,6 +34,9 @@ from physsm.training.state import (
 )
 
 _HOPELESS = 10  # steps in a row without a finite loss
+_FEW_STEPS = (
+    300  # of a training that takes as long to compile as to run: its program is optimised less
+)
 
 
 class TrainingSettings(BaseModel):
@@ -145,7 +148,7 @@ class Training:
         self._structure = jax.tree.structure((self.state.params, self.state.optimiser))
         identity = f"{task.identity} {steps} {settings.optimiser!r}" if task.identity else None
         update = _make_update(task.loss, optimiser, self._static, self._structure, steps)
-        self._update = Program(update, identity)
+        self._update = Program(update, identity, quick=steps <= _FEW_STEPS)
         self.progress = Progress(steps=steps)
         self._show = report
         self._started = 0.0

@@ -17,7 +17,7 @@ from physsm.data.query import make_query
 from physsm.data.times import as_numbers
 from physsm.models._base import Prediction, check_coverage, inside_times
 from physsm.models._intervals import uncalibrated
-from physsm.models._network.compiled import rounded_up
+from physsm.models._network.compiled import Call, filled, rounded_up
 from physsm.models._network.fitted import FittedNetwork, standard_deviations
 from physsm.models._network.observations import Observations, series_first
 from physsm.models._steps import future_steps
@@ -63,16 +63,21 @@ class FittedStateSpace(FittedNetwork):
         future = future_steps(
             history, query, table.longest_step, self.network.holds_previous, rounded_up
         )
-        controls = compiled.array(future.controls)
-        gaps = compiled.array(future.gaps / table.time_scale)
+        series = len(jax.tree.leaves(boundary)[0])  # more than in the history: see `over_series`
+        controls = compiled.array(filled(future.controls, series, 1))
+        gaps = compiled.array(filled(future.gaps / table.time_scale, series, 1))
         at = (future.steps, np.arange(len(history))[:, None])
-        rollout, channels = compiled(forecast.roll_out, boundary, controls, gaps)
+        inputs, drawing = (boundary, controls, gaps), {"samples": config.samples}
+        if wants_spread:
+            compiled.prepare(
+                Call(forecast.roll_out, inputs, {}),
+                Call(forecast.spread_of_rollout, inputs, drawing),
+            )
+        rollout, channels = compiled(forecast.roll_out, *inputs)
         mean = table.unscale(np.asarray(channels)[at])
         spread = np.zeros_like(mean)
         if wants_spread:
-            drawn = compiled(
-                forecast.spread_of_rollout, boundary, controls, gaps, samples=config.samples
-            )
+            drawn = compiled(forecast.spread_of_rollout, *inputs, **drawing)
             spread = self.spread(np.asarray(drawn)[at])
         z_ext = np.asarray(rollout.z_ext)[at]
         theta = None if self.system is None else np.asarray(rollout.theta)[at]

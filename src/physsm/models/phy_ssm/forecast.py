@@ -1,7 +1,7 @@
 """Forecasts of a fitted network: its compiled functions of whole batches, around panels.
 
 Shapes are rounded up so that few of them occur: time steps with a gap of zero before a context or
-after a future change nothing.
+after a future change nothing, and the last series of a batch is repeated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from jaxtyping import Array, Float
 
 from physsm._values import Panel
 from physsm.data.window import whole_series
-from physsm.models._network.compiled import CompiledNetwork, rounded_up
+from physsm.models._network.compiled import (
+    CompiledNetwork,
+    filled,
+    rounded_number,
+    rounded_up,
+)
 from physsm.models._network.observations import Observations
 from physsm.models._network.reductions import spread_of
 from physsm.models.phy_ssm.network import Network
@@ -26,9 +31,14 @@ from physsm.models.phy_ssm.values import Boundary, Inferred, Rollout
 def over_series(
     compiled: CompiledNetwork, function: Callable[..., Any], panel: Panel, *more: np.ndarray
 ) -> Any:
-    """A function of a network, of the observations of whole series, and of further arrays."""
-    rows = compiled.observations(panel, whole_series(panel, 0), batch_length(panel))
-    return compiled(function, rows, *more)
+    """A function of a network, of the observations of whole series, and of further arrays, whose
+    second axis is that of the series. Results may have more series than the panel: the last one is
+    repeated.
+    """
+    number, windows = rounded_number(len(panel)), whole_series(panel, 0)
+    chosen = windows[np.minimum(np.arange(number), len(panel) - 1)]
+    rows = compiled.observations(panel, chosen, batch_length(panel))
+    return compiled(function, rows, *(filled(array, number, 1) for array in more))
 
 
 def batch_length(panel: Panel) -> int:

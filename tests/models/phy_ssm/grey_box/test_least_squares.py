@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from physsm.models.phy_ssm.grey_box.least_squares import _steps, covariance_of_shared
+from physsm.models.phy_ssm.grey_box.least_squares import gauss_newton_steps, covariance_of_shared
 from physsm.models.phy_ssm.grey_box.simulation import Normal
 
 PIECES, ROWS, Q, K = 3, 20, 2, 2
@@ -37,7 +37,9 @@ def random_problem(seed: int, pieces: int = PIECES) -> tuple[Normal, np.ndarray,
 @pytest.mark.parametrize("damping", [0.0, 0.1])
 def test_a_step_by_elimination_is_that_of_the_dense_equations(damping):
     normal, jacobian, error = random_problem(0)
-    found_shared, found_local = _steps(normal, np.array([damping]), np.full((1, K), 1e3))
+    found_shared, found_local = gauss_newton_steps(
+        normal, np.array([damping]), np.full((1, K), 1e3)
+    )
     both = jacobian.T @ jacobian
     both = both + damping * np.diag(np.diagonal(both))
     wanted = -np.linalg.solve(both, jacobian.T @ error)
@@ -49,7 +51,7 @@ def test_a_start_whose_equations_are_not_finite_takes_no_step():
     normal, *_ = random_problem(0)
     two = Normal(*(np.concatenate([part, part]) for part in normal))
     two.local_local[1, 0, 0, 0] = np.nan
-    shared, local = _steps(two, np.zeros(2), np.ones((2, K)))
+    shared, local = gauss_newton_steps(two, np.zeros(2), np.ones((2, K)))
     assert np.abs(shared[0]).max() > 0
     assert not shared[1].any()
     assert not local[1].any()

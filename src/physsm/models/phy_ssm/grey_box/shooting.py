@@ -32,6 +32,7 @@ _STATE_STD = 3.0  # of an initial state around its guess, scaled: a weak prior
 _SERIES_STD = 1.0  # of a per-series term, in the natural size of its unknown
 _SHARED_WEIGHT = 1e-6  # of an unknown around its start: only for those that data do not determine
 _TOLERANCE = 1e-5
+_FEW_STARTS = 8
 
 
 class Guess(NamedTuple):
@@ -80,9 +81,10 @@ def shoot(
     local = np.stack([guess.local(pieces) for guess in guesses])
     with jax.enable_x64(True):
         end = _minimise(unit, pieces, shared, local, iterations)
-        few = -(-len(guesses) // 3)
+        # A program for fewer starts is worth its compilation only where there are many. The best
+        # are repeated up to that number, so that one program serves all later rounds.
+        few = -(-len(guesses) // 3) if len(guesses) > _FEW_STARTS else len(guesses)
         for _ in range(rounds - 1):
-            # Later rounds repeat the best: with the same number of starts one program serves.
             best = np.resize(end.order[: -(-len(end.order) // 3)], few)
             end = _minimise(unit, pieces, end.shared[best], end.local[best], iterations)
     best, weight = end.order[0], pieces.pieces.weight

@@ -1,0 +1,383 @@
+"""Default fits of simulated records of every built-in system with constant or per-series unknowns,
+beside the true system: `python -m benchmarks draws`, part of `make promises`.
+
+Each draw of the parameters gives twenty series of 160 irregular rows, noisy, a tenth of the cells
+missing. The default fit forecasts other series; its error is compared with that of the true
+equations in SciPy, started by least squares from the same noisy history. A draw whose error is not
+finite or over the limit is named. Finished draws are kept in `results/draws.jsonl`; a second call
+continues there. Twenty draws of all systems take about an hour and a half on one core.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.integrate import solve_ivp
+from scipy.optimize import least_squares
+
+from benchmarks.measure import Measure
+
+DRAWS = int(os.environ.get("PHYSSM_DRAWS", "20"))
+SERIES, TESTS, ROWS, HISTORY, AHEAD = 20, 6, 160, 60, 60
+NOISE, MISSING, LIMIT = 0.03, 0.1, 1.5
+RESULTS = Path(__file__).parent / "results" / "draws.jsonl"
+
+Rates = Callable[[np.ndarray, float, dict[str, float]], list[float]]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A system to simulate: its rates of change, the ranges of its parameters and starts, and the
+    function that gives the channels. `spread` is the relative difference of series in parameters
+    that each series has for itself.
+    """
+
+    name: str
+    rates: Rates
+    ranges: dict[str, tuple[float, float]]
+    start: tuple[tuple[float, float], ...]
+    gap: float
+    channels: tuple[str, ...]
+    measured: Callable[[np.ndarray], np.ndarray]
+    control: tuple[str, float, float] | None = None
+    declare: str = ""
+    spread: float = 0.0
+
+
+def _first(z: np.ndarray) -> np.ndarray:
+    return z[:1]
+
+
+def _root(level: float) -> float:
+    return float(np.sqrt(max(level, 0.0)))
+
+
+SPECS = (
+    Spec(
+        "oscillator",
+        lambda z, u, p: [z[1], -p["stiffness"] * z[0] - p["damping"] * z[1] + p["gain"] * u],
+        {"stiffness": (0.5, 8), "damping": (0.02, 0.8), "gain": (0.3, 3)},
+        ((-2, 2), (-2, 2)),
+        0.15,
+        ("x",),
+        _first,
+        ("force", -2, 2),
+    ),
+    Spec(
+        "duffing",
+        lambda z, u, p: [
+            z[1],
+            -p["damping"] * z[1] - p["linear"] * z[0] - p["cubic"] * z[0] ** 3 + p["gain"] * u,
+        ],
+        {"damping": (0.1, 0.6), "linear": (0.5, 3), "cubic": (0.2, 2), "gain": (0.3, 2)},
+        ((-1.5, 1.5), (-1.5, 1.5)),
+        0.12,
+        ("x",),
+        _first,
+        ("force", -2, 2),
+    ),
+    Spec(
+        "lotka_volterra",
+        lambda z, u, p: [
+            p["birth"] * z[0] - p["hunted"] * z[0] * z[1],
+            p["growth"] * z[0] * z[1] - p["death"] * z[1],
+        ],
+        {"birth": (0.6, 1.4), "hunted": (0.3, 0.7), "growth": (0.2, 0.5), "death": (0.5, 1.0)},
+        ((1, 4), (1, 4)),
+        0.15,
+        ("hare", "lynx"),
+        lambda z: z,
+        spread=0.1,
+    ),
+    Spec(
+        "cascaded_tanks",
+        lambda z, u, p: [
+            -p["k1"] * _root(z[0]) + p["k4"] * u,
+            p["k2"] * _root(z[0]) - p["k3"] * _root(z[1]),
+        ],
+        {"k1": (0.1, 0.3), "k2": (0.1, 0.3), "k3": (0.1, 0.3), "k4": (0.05, 0.15)},
+        ((2, 8), (2, 8)),
+        3.0,
+        ("h2",),
+        lambda z: z[1:],
+        ("pump", 1, 6),
+    ),
+    Spec(
+        "exchanger",
+        lambda z, u, p: [
+            p["supply"] - p["loss"] * z[0] - p["cool"] * z[1] * z[0],
+            p["rate"] * (u - z[1]),
+        ],
+        {"supply": (3, 6), "loss": (0.02, 0.05), "cool": (0.03, 0.08), "rate": (0.1, 0.4)},
+        ((60, 100), (0.2, 0.8)),
+        1.5,
+        ("th",),
+        _first,
+        ("q", 0.1, 1.0),
+    ),
+    Spec(
+        "ced",
+        lambda z, u, p: [
+            z[1],
+            p["gain"] * z[2] - p["stiffness"] * z[0] - p["damping"] * z[1],
+            p["lag"] * (u - z[2]) + p["offset"],
+        ],
+        {
+            "gain": (20, 60),
+            "stiffness": (15, 40),
+            "damping": (2, 8),
+            "lag": (2, 8),
+            "offset": (-1, 1),
+        },
+        ((-1, 1), (-1, 1), (-1, 1)),
+        0.04,
+        ("z",),
+        lambda z: np.abs(z[:1]),
+        ("u", -1.5, 1.5),
+    ),
+    Spec(
+        "ball_beam",
+        lambda z, u, p: [z[1], np.sin(u) * p["gain"] - p["friction"] * z[1] + p["offset"]],
+        {"gain": (2, 6), "friction": (0.3, 1.5), "offset": (-0.3, 0.3)},
+        ((-0.3, 0.3), (-0.3, 0.3)),
+        0.1,
+        ("y",),
+        _first,
+        ("u", -0.6, 0.6),
+    ),
+    Spec(
+        "emps",
+        lambda z, u, p: [
+            z[1],
+            p["mobility"] * u
+            - p["viscous"] * z[1]
+            - p["coulomb"] * z[1] / np.sqrt(z[1] ** 2 + 0.002**2)
+            + p["offset"],
+        ],
+        {
+            "mobility": (0.005, 0.03),
+            "viscous": (1, 5),
+            "coulomb": (0.05, 0.3),
+            "offset": (-0.1, 0.1),
+        },
+        ((-0.1, 0.1), (-0.1, 0.1)),
+        0.03,
+        ("q",),
+        _first,
+        ("force", -70, 70),
+    ),
+    Spec(
+        "pendulum",
+        lambda z, u, p: [z[1], -p["k"] * np.sin(z[0]) - p["c"] * z[1] + p["gain"] * u],
+        {"k": (2, 9), "c": (0.1, 0.5), "gain": (0.5, 2)},
+        ((-1.5, 1.5), (-1.5, 1.5)),
+        0.1,
+        ("theta", "omega"),
+        lambda z: z,
+        ("torque", -1, 1),
+        declare="constant",
+    ),
+    Spec(
+        "sir_conserving",
+        lambda z, u, p: [
+            -p["beta"] * z[0] * z[1],
+            p["beta"] * z[0] * z[1] - p["gamma"] * z[1],
+            p["gamma"] * z[1],
+        ],
+        {"beta": (0.3, 0.8), "gamma": (0.05, 0.15)},
+        ((0.9, 0.99), (0.005, 0.02), (0, 0.01)),
+        0.4,
+        ("S", "I", "R"),
+        lambda z: z,
+        declare="constant",
+    ),
+)
+
+
+class Record(NamedTuple):
+    """One simulated series: noisy channels with missing cells, controls, and its parameters."""
+
+    times: np.ndarray
+    values: np.ndarray
+    controls: np.ndarray
+    parameters: dict[str, float]
+
+
+def measures() -> list[Measure]:
+    RESULTS.parent.mkdir(exist_ok=True)
+    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    done = {(row["system"], row["draw"]): row for row in map(json.loads, lines)}
+    # All systems get their first draw before any gets its second.
+    for draw in range(DRAWS):
+        for spec in SPECS:
+            if (spec.name, draw) not in done:
+                row = done[spec.name, draw] = _one(spec, draw)
+                with RESULTS.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+                print(row, flush=True)
+    return [measure for spec in SPECS for measure in _summary(spec, done)]
+
+
+def _summary(spec: Spec, done: dict[Any, dict[str, Any]]) -> Iterator[Measure]:
+    rows = [done[spec.name, draw] for draw in range(DRAWS)]
+    ratios = np.array([np.inf if row["ratio"] is None else row["ratio"] for row in rows])
+    over = [row["draw"] for row in rows if not (row["ratio"] or np.inf) <= LIMIT]
+    name = (
+        f"{spec.name}, {DRAWS} draws, median ratio {np.median(ratios):.3f}, over: {over or 'none'}"
+    )
+    seconds = float(np.median([row["seconds"] for row in rows]))
+    yield Measure(name, seconds, "the true system", float(ratios.max()), LIMIT)
+
+
+def _one(spec: Spec, draw: int) -> dict[str, Any]:
+    """The default fit of one draw, and its error beside that of the true system."""
+    import jax
+
+    import physsm
+    from physsm import _programs
+
+    rng = np.random.default_rng([draw, *spec.name.encode()])
+    common = {name: float(rng.uniform(*ends)) for name, ends in spec.ranges.items()}
+    records = [_simulate(spec, common, rng) for _ in range(SERIES + TESTS)]
+    train, tests = records[:SERIES], records[SERIES:]
+    began = time.perf_counter()
+    fitted = physsm.PhySSM(_system(spec)).fit(_panel(spec, train), seed=draw)
+    seconds = time.perf_counter() - began
+    history = _panel(spec, [_part(record, slice(HISTORY)) for record in tests])
+    future = [_part(record, slice(HISTORY, HISTORY + AHEAD)) for record in tests]
+    controls = np.stack([record.controls for record in future]) if spec.control else None
+    times = np.stack([record.times for record in future])
+    forecast = fitted.forecast(history, times=times, controls=controls, coverage=None).mean
+    wanted = np.stack([record.values for record in future])
+    scale = np.nanstd(np.concatenate([record.values for record in train]), axis=0)
+    true = np.stack([_continued(spec, record) for record in tests])
+    ours, theirs = (
+        float(np.sqrt(np.nanmean(((found - wanted) / scale) ** 2))) for found in (forecast, true)
+    )
+    jax.clear_caches()
+    _programs._compiled.clear()
+    ratio = ours / theirs
+    return {
+        "system": spec.name,
+        "draw": draw,
+        "error": ours if np.isfinite(ours) else None,
+        "true_error": theirs,
+        "ratio": ratio if np.isfinite(ratio) else None,
+        "seconds": round(seconds, 1),
+    }
+
+
+def _system(spec: Spec) -> Any:
+    import physsm
+
+    system = physsm.System.load(spec.name)
+    if not spec.declare:
+        return system
+    named = [unknown for unknown in system.unknowns if "?" + unknown.name in system.text]
+    if named:
+        declared = ", ".join(f"?{unknown.name}" for unknown in named)
+        return physsm.System.parse(f"{system.text}\nunknown {declared} {spec.declare}\n")
+    # Anonymous unknowns are named, one after the other.
+    parts = system.text.split("?")
+    names = [f"u{i}" for i in range(1, len(parts))]
+    text = parts[0] + "".join(f"?{name}{part}" for name, part in zip(names, parts[1:], strict=True))
+    declared = ", ".join(f"?{name}" for name in names)
+    return physsm.System.parse(f"{text}\nunknown {declared} {spec.declare}\nobserve theta, omega\n")
+
+
+def _panel(spec: Spec, records: list[Record]) -> Any:
+    import physsm
+
+    return physsm.panel_from_arrays(
+        [record.times for record in records],
+        [record.values for record in records],
+        controls=[record.controls for record in records] if spec.control else None,
+        channels=list(spec.channels),
+        control_names=[spec.control[0]] if spec.control else None,
+    )
+
+
+def _part(record: Record, rows: slice) -> Record:
+    return Record(record.times[rows], record.values[rows], record.controls[rows], record.parameters)
+
+
+def _simulate(spec: Spec, common: dict[str, float], rng: np.random.Generator) -> Record:
+    """One series; its control keeps its value from row to row."""
+    parameters = {
+        name: value * (1 + spec.spread * rng.uniform(-1, 1)) for name, value in common.items()
+    }
+    times = np.cumsum(rng.uniform(0.4, 1.6, ROWS) * spec.gap)
+    controls = np.zeros((ROWS, 1))
+    if spec.control:
+        _, low, high = spec.control
+        levels = np.repeat(rng.uniform(low, high, ROWS // 8), 8)
+        controls[:, 0] = levels
+    start = np.array([rng.uniform(*ends) for ends in spec.start])
+    states = _states(spec, parameters, start, times, controls)
+    values = np.array([spec.measured(z) for z in states])
+    values = values + NOISE * values.std(0) * rng.standard_normal(values.shape)
+    values[rng.random(values.shape) < MISSING] = np.nan
+    return Record(times, values, controls, parameters)
+
+
+def _states(
+    spec: Spec,
+    parameters: dict[str, float],
+    start: np.ndarray,
+    times: np.ndarray,
+    controls: np.ndarray,
+) -> np.ndarray:
+    """States at all times, piece by piece between rows, because controls jump there."""
+    states, z = [start], start
+    for i in range(len(times) - 1):
+        u = float(controls[i, 0])
+        solution = solve_ivp(
+            lambda _, z, u=u: spec.rates(z, u, parameters),
+            (times[i], times[i + 1]),
+            z,
+            rtol=1e-6,
+            atol=1e-9,
+            method="LSODA",
+        )
+        z = solution.y[:, -1]
+        states.append(z)
+    return np.array(states)
+
+
+def _continued(spec: Spec, record: Record) -> np.ndarray:
+    """The true system after a history: its state at the first row by least squares."""
+    rows = slice(HISTORY + AHEAD)
+    times, values, controls = record.times[rows], record.values[rows], record.controls[rows]
+    seen = ~np.isnan(values[:HISTORY])
+    scale = np.nanstd(values, axis=0)
+
+    def simulated(start: np.ndarray, count: int) -> np.ndarray:
+        part = slice(count)
+        states = _states(spec, record.parameters, start, times[part], controls[part])
+        return np.array([spec.measured(z) for z in states])
+
+    def errors(start: np.ndarray) -> np.ndarray:
+        difference = (simulated(start, HISTORY) - values[:HISTORY]) / scale
+        return np.where(seen, difference, 0.0).ravel()
+
+    best = min(
+        (
+            least_squares(errors, start, x_scale=[high - low for low, high in spec.start])
+            for start in _starts(spec)
+        ),
+        key=lambda result: result.cost,
+    )
+    return simulated(best.x, HISTORY + AHEAD)[HISTORY:]
+
+
+def _starts(spec: Spec) -> list[np.ndarray]:
+    """First guesses of the state: the middle of the ranges, and one on either side."""
+    low, high = np.array(spec.start).T
+    return [low + share * (high - low) for share in (0.5, 0.2, 0.8)]

@@ -1,0 +1,66 @@
+"""Substeps by the bias that they cause: predicted shifts against those of a second fit."""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from physsm.models.phy_ssm.grey_box.candidates import Fitting
+from physsm.models.phy_ssm.grey_box.fit import physical
+from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess, step_towards
+from physsm.models.phy_ssm.grey_box.starts import as_shared
+from physsm.models.phy_ssm.grey_box.substeps import _with_substeps, enough_substeps
+from tests.models.phy_ssm.grey_box.make import DAMPING, STIFFNESS, make_unit, oscillators
+
+
+class Fitted(NamedTuple):
+    """A unit with two substeps, its data, and its fit from the truth."""
+
+    unit: Any
+    fitting: Fitting
+    fit: Fit
+
+
+@cache
+def fitted(error: float, gap: float = 0.3, substeps: int | None = None) -> Fitted:
+    """Gaps of a tenth of a period: two substeps cause a bias of about a percent."""
+    panel, states = oscillators(3, (40,) * 4, error=error, gap=gap)
+    unit = make_unit(panel, substeps=substeps)
+    fitting = Fitting(unit.scales.table.scale(panel), 40, 4)
+    shared = as_shared(unit, np.array([STIFFNESS, DAMPING]))
+    guess = Guess(shared, states / np.array(unit.scales.states.state_scale), np.zeros((4, 0)))
+    return Fitted(unit, fitting, fitting.fit(unit, guess))
+
+
+def test_the_predicted_shift_is_that_of_a_fit_with_finer_steps():
+    unit, fitting, fit = fitted(0.01)
+    finer = _with_substeps(unit, 8)
+    scaled, length, pieces = fitting
+    shift, errors = step_towards(unit, finer, scaled, fit, length=length, pieces=pieces)
+    again = fitting.fit(finer, fit.guess)
+    found = again.guess.shared - fit.guess.shared
+    np.testing.assert_allclose(-shift, found, rtol=0.5)
+    assert (errors > 0).all()
+
+
+@pytest.mark.parametrize(("error", "gap", "is_enough"), [(0.3, 0.1, True), (0.001, 0.3, False)])
+def test_there_are_more_where_noise_does_not_hide_their_bias(error, gap, is_enough):
+    substeps = enough_substeps(*fitted(error, gap), is_trained=False)
+    assert (substeps == 2) == is_enough
+    assert 2 <= substeps <= 16
+
+
+def test_networks_have_few_and_a_given_number_stays():
+    assert enough_substeps(*fitted(0.001), is_trained=True) <= 4
+    assert enough_substeps(*fitted(0.001, substeps=3), is_trained=False) == 3
+
+
+def test_more_substeps_bring_constants_nearer_to_the_truth():
+    unit, fitting, fit = fitted(0.001)
+    finer = _with_substeps(unit, enough_substeps(unit, fitting, fit, is_trained=False))
+    again = fitting.fit(finer, fit.guess)
+    before, after = (
+        abs(physical(unit, each.guess.shared)[0] / STIFFNESS - 1) for each in (fit, again)
+    )
+    assert after < before / 4
