@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from physsm.models.phy_ssm.grey_box.least_squares import gauss_newton_steps, covariance_of_shared
+from physsm.models.phy_ssm.grey_box.least_squares import covariance_of_shared, gauss_newton_steps
 from physsm.models.phy_ssm.grey_box.simulation import Normal
 
 PIECES, ROWS, Q, K = 3, 20, 2, 2
