@@ -17,13 +17,14 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import draws, methods, model, physics, promises, records, startup
+from benchmarks import draws, invariance, methods, model, physics, promises, records, startup
 
 GROUPS = {
     "bench": [startup, physics, model],
     "methods": [methods],
     "draws": [draws],
-    "promises": [promises, records, draws],
+    "invariance": [invariance],
+    "promises": [promises, records, invariance, draws],
 }
 
 
