@@ -215,7 +215,7 @@ def _(
         of_arrays = jax.tree.map(
             lambda total, new: total + jnp.where(is_step, new, 0), of_arrays, new_arrays
         )
-        return number, jnp.where(is_step, new_state, unchanged), of_arrays
+        return number, jnp.asarray(jnp.where(is_step, new_state, unchanged)), of_arrays
 
     zeros = jax.tree.map(jnp.zeros_like, arrays)
     first = steps.number, jnp.zeros_like(start), zeros
