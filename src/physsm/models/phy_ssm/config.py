@@ -62,7 +62,8 @@ class Config(NetworkConfig):
     - `beta`, `lambda_`: weights of the KL term and of the physics state regulariser; `anneal`:
       share of the training over which beta grows from zero.
     - `likelihood`: weight of the filter's negative log likelihood of measured states, one step
-      ahead: it makes estimates of constants and noises unbiased.
+      ahead: it makes estimates of constants and noises unbiased. Unless it is given, the grey box
+      lowers it to 0.1 where that forecasts the validation part better.
     - `curriculum`: share of the training over which the rollout in the loss grows to its length:
       long rollouts of a wrong model have misleading gradients.
     """

@@ -80,10 +80,13 @@ class StateSpaceForecaster(NetworkForecaster[FittedStateSpace]):
         if system is None or not (config.grey_box and network.is_grounded):
             return Start(network=network)
         box = fit_grey_box(system, network.scales, config, parts, seed)
-        found = box.network.config
-        chosen = config.model_copy(
-            update={"control_hold": found.control_hold, "substeps": found.substeps}
-        )
+        of_box = box.network.config
+        choices = {
+            "control_hold": of_box.control_hold,
+            "substeps": of_box.substeps,
+            "likelihood": box.likelihood,
+        }
+        chosen = config.model_copy(update=choices)
         full = with_arrays_of(build_network(system, box.network.scales, chosen, seed), box.network)
         assert isinstance(full.unit, PhysicsUnit)
         if not isinstance(full.unit.network, ConstantUnknowns):

@@ -25,6 +25,7 @@ from physsm.nn.layers import parameter
 
 _ITERATIONS = 40
 GAIN = 0.99  # share of the validation error that makes a difference
+_OTHER_LIKELIHOODS = (0.1,)  # weights that are tried beside that of the settings
 # The same for another hold, in training and validation: differences of a few percent are chance.
 _HOLD_GAIN = 0.95
 
@@ -73,11 +74,18 @@ class Judge:
         network = with_start(with_constants(network, fit.guess.shared), fit, scaled)
         return Candidate(network, fit, self.error(network))
 
-    def with_noises(self, candidate: Candidate) -> Candidate:
-        """The candidate with noises chosen by forecasts, if they lower its validation error."""
-        network = with_chosen_noises(candidate.network, self.batch, self.context)
-        error = self.error(network)
-        return candidate if error > candidate.error else Candidate(network, candidate.fit, error)
+    def with_noises(self, candidate: Candidate) -> tuple[Candidate, float]:
+        """The candidate with noises chosen by forecasts, if they lower its validation error; and
+        the weight of the likelihood in that choice, the first one unless another is clearly better.
+        """
+        best, chosen = candidate, candidate.network.config.likelihood
+        is_given = "likelihood" in candidate.network.config.model_fields_set
+        for weight in (chosen,) if is_given else (chosen, *_OTHER_LIKELIHOODS):
+            network = with_chosen_noises(candidate.network, self.batch, self.context, weight)
+            error = self.error(network)
+            if error < best.error * (1 if best is candidate else GAIN):
+                best, chosen = Candidate(network, candidate.fit, error), weight
+        return best, chosen
 
 
 def with_best_hold(best: Candidate, judge: Judge, fitting: Fitting) -> tuple[Candidate, Hold]:

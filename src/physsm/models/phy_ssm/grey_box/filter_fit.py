@@ -2,7 +2,7 @@
 
 States along the fitted trajectories give the start: a regression on the controls. Noises are chosen
 by forecasts: the error over the asked horizon from the asked context, and the likelihood one step
-ahead, which decides where the error does not.
+ahead, which decides where the error does not; its weight is chosen by the validation error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from physsm.models.phy_ssm.objective import error_and_likelihood
 from physsm.nn.layers import parameter
 
 _WINDOWS = 16  # of each part
-_LIKELIHOOD = 1.0  # weight beside the logarithm of the error
 _LEAST_STD = 0.05  # of a state at the start, scaled
 _RIDGE = 1e-6
 _FACTORS = (10.0, 3.0)  # by which noises change in each pass
@@ -103,12 +102,16 @@ def scores(network: Network, batch: Batch, context: int) -> Float[np.ndarray, "b
     )
 
 
-def with_chosen_noises(network: Network, batch: Batch, context: int) -> Network:
-    """The network with the noises that forecast best, by coordinate descent on their logarithms."""
+def with_chosen_noises(
+    network: Network, batch: Batch, context: int, likelihood_weight: float
+) -> Network:
+    """The network with the noises that forecast best, by coordinate descent on their logarithms.
+    The weight of the likelihood is relative to the logarithm of the error.
+    """
 
     def loss(candidate: Network) -> float:
         error, likelihood = scores(candidate, batch, context).mean(0)
-        total = np.log(error + 1e-12) + _LIKELIHOOD * likelihood
+        total = np.log(error + 1e-12) + likelihood_weight * likelihood
         return float(total) if np.isfinite(total) else np.inf
 
     best = loss(network)

@@ -41,12 +41,17 @@ _LONGER = 8  # times the asked length, of longer pieces
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GreyBox:
-    """A fitted grey box: its network, the guess at which shooting ended, and its stages."""
+    """A fitted grey box: its network, the guess at which shooting ended, and its stages.
+
+    `length` is the number of rows of a piece, `likelihood` the weight of the likelihood one step
+    ahead that served forecasts best.
+    """
 
     network: Network
     fit: Fit
     stages: tuple[Stage, ...]
-    length: int  # rows of a piece
+    length: int
+    likelihood: float
 
     @property
     def is_good(self) -> bool:
@@ -89,15 +94,19 @@ def fit_grey_box(
         if candidate.error < best.error / GAIN:
             best, fitting = candidate, longer
     best, hold = with_best_hold(best, judge, fitting)
-    chosen = judge.with_noises(best)
+    chosen, likelihood = judge.with_noises(best)
     if not chosen.error <= start.error:
-        chosen, best, hold = judge.with_noises(start), start, config.control_hold
+        (chosen, likelihood), best, hold = judge.with_noises(start), start, config.control_hold
     stages = (
         Stage(name="start", error=_finite(start.error), kept=True),
         Stage(name="grey box", error=_finite(chosen.error), kept=best is not start),
     )
     return GreyBox(
-        network=with_hold(chosen.network, hold), fit=best.fit, stages=stages, length=fitting.length
+        network=with_hold(chosen.network, hold),
+        fit=best.fit,
+        stages=stages,
+        length=fitting.length,
+        likelihood=likelihood,
     )
 
 
