@@ -145,6 +145,14 @@ def test_unknowns_have_their_relative_error():
     assert parsed.row("k")[5:] == ["–", "–"]
 
 
+def test_a_constant_on_its_bound_is_named():
+    contents = copy.deepcopy(sample_contents())
+    assert contents["physics"] is not None
+    contents["physics"]["unknowns"][1]["bound"] = 0.0
+    assert "c may lie on its bound 0: the intervals of the other" in render_page(contents)
+    assert "may lie on its bound" not in render_page(sample_contents())
+
+
 def test_truth_has_no_column_where_it_is_not_known():
     contents = sample_contents()
     assert contents["physics"]

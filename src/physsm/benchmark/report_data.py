@@ -112,10 +112,18 @@ def unknown_rows(
                 "value": float(values.mean()),
                 "lower": max(float(low) - around, least),
                 "upper": min(float(high) + around, most),
+                "bound": _reached_bound(float(low) - around, float(high) + around, (least, most)),
                 "true": truth.get(unknown.name),
             }
         )
     return rows
+
+
+def _reached_bound(lower: float, upper: float, ends: tuple[float, float]) -> float | None:
+    """The bound that an interval reaches, if it reaches one."""
+    if lower <= ends[0]:
+        return ends[0]
+    return ends[1] if upper >= ends[1] else None
 
 
 def _physics(

@@ -33,7 +33,7 @@ class Equation(TypedDict):
     learned: str
 
 
-class UnknownValue(TypedDict):
+class _RequiredUnknownValue(TypedDict):
     """Learned value of one unknown, its interval and, in a simulation, the true value."""
 
     name: str
@@ -43,6 +43,12 @@ class UnknownValue(TypedDict):
     lower: Number
     upper: Number
     true: Number
+
+
+class UnknownValue(_RequiredUnknownValue, total=False):
+    """The same, with the bound that the interval reaches. Older files have none."""
+
+    bound: Number
 
 
 class PhysicsPart(TypedDict):

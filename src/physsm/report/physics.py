@@ -58,7 +58,7 @@ def _unknown_table(unknowns: list[UnknownValue]) -> str:
         if has_truth:
             row += [number(unknown["true"]), _relative_error(unknown["value"], unknown["true"])]
         rows.append(row)
-    return f"{table(columns, rows)}\n<p class=note>{interval_note(unknowns)}</p>"
+    return f"{table(columns, rows)}\n<p class=note>{escape(interval_note(unknowns))}</p>"
 
 
 def _interval(unknown: UnknownValue) -> str:
@@ -77,12 +77,24 @@ def interval_note(unknowns: Sequence[UnknownValue]) -> str:
             if has_error
             else "This model gives no standard errors of constants."
         )
+    parts += [_bound_note(unknown) for unknown in unknowns if unknown["kind"] == "constant"]
     if kinds - {"constant"}:
         parts.append(
             "An unknown that varies is given by its mean, in equations too; its interval is where "
             "nine tenths of its values are."
         )
-    return " ".join(parts)
+    return " ".join(filter(None, parts))
+
+
+def _bound_note(unknown: UnknownValue) -> str:
+    """A sentence on a constant whose interval reaches a bound of the text; empty for the others."""
+    bound = unknown.get("bound")
+    if bound is None:
+        return ""
+    return (
+        f"{unknown['name']} may lie on its bound {bound:g}: the intervals of the other constants "
+        "hold for its value here, and are too narrow if it is another."
+    )
 
 
 def _relative_error(value: Number, true: Number) -> str:

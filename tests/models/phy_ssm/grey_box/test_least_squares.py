@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from physsm.models.phy_ssm.grey_box.least_squares import covariance_of_shared, gauss_newton_steps
+from physsm.models.phy_ssm.grey_box.least_squares import (
+    covariance_of_shared,
+    gauss_newton_steps,
+    minimise,
+)
 from physsm.models.phy_ssm.grey_box.simulation import Normal
 
 PIECES, ROWS, Q, K = 3, 20, 2, 2
@@ -45,6 +49,36 @@ def test_a_step_by_elimination_is_that_of_the_dense_equations(damping):
     wanted = -np.linalg.solve(both, jacobian.T @ error)
     np.testing.assert_allclose(found_shared[0], wanted[:K], rtol=1e-8)
     np.testing.assert_allclose(found_local[0].reshape(-1), wanted[K:], rtol=1e-8)
+
+
+def valley(shared: np.ndarray, local: np.ndarray) -> Normal:
+    """The valley of Rosenbrock, in the shared variables; the local one is a number to be zero."""
+    x, y = shared[0]
+    z = local[0, 0, 0]
+    errors = np.array([100 * (y - x**2), 1 - x, z])
+    jacobian = np.array([[-200 * x, 100.0, 0], [-1, 0, 0], [0, 0, 1]])
+    both, gradient = jacobian.T @ jacobian, jacobian.T @ errors
+    return Normal(
+        cost=np.array([1e3 + (errors**2).sum()]),  # as with noise: gains are small shares of it
+        local_local=both[None, None, 2:, 2:],
+        local_shared=both[None, None, 2:, :2],
+        shared_shared=both[None, :2, :2],
+        local=gradient[None, None, 2:],
+        shared=gradient[None, :2],
+        states=np.zeros((1, 1, 1, 1)),
+        squares=np.array([[(errors**2).sum()]]),
+        lagged=np.zeros((1, 1)),
+        shared_of_piece=gradient[None, None, :2],
+    )
+
+
+def test_a_narrow_valley_is_followed_to_its_end():
+    """Its steps are damped and gain little, which is no reason to stop: at (1, 1), or where not even
+    the rest of the way would gain a share of 1e-5.
+    """
+    start = np.array([[-1.2, 1.0]]), np.ones((1, 1, 1))
+    end = minimise(valley, *start, iterations=200, tolerance=1e-5)
+    assert end.normal.cost[0] < 1e3 * (1 + 1e-5)
 
 
 def test_a_start_whose_equations_are_not_finite_takes_no_step():

@@ -23,7 +23,7 @@ from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.unit import PhysicsUnit, hold_weights
 from physsm.nn.layers import parameter
 
-_ITERATIONS = 40
+_ITERATIONS = 100
 GAIN = 0.99  # share of the validation error that makes a difference
 _OTHER_LIKELIHOODS = (0.1,)  # weights that are tried beside that of the settings
 # The same for another hold, in training and validation: differences of a few percent are chance.

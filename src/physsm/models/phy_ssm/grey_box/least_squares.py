@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from physsm.models.phy_ssm.grey_box.simulation import Normal
 
 _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-2, 1e-9, 1e9
+_WHOLE_STEP = 1e-4  # damping of a step that is nearly that of Gauss and Newton
 _LONGEST_STEP = 2.0  # of a shared variable in one iteration, in its natural size or its value
 _TINY = 1e-12
 
@@ -41,7 +42,9 @@ def minimise(
     iterations: int,
     tolerance: float,
 ) -> Solution:
-    """The least cost near each start; ends when no start gains more than a share `tolerance`."""
+    """The least cost near each start; ends when no start gains more than a share `tolerance` by a
+    step that is hardly damped: short steps gain little anywhere.
+    """
     now = as_numpy(equations(shared, local))
     damping = np.full(len(shared), _FIRST_DAMPING)
     for _ in range(iterations):
@@ -56,8 +59,9 @@ def minimise(
             _chosen(is_better, trial_local, local),
             Normal(*(_chosen(is_better, new, old) for new, old in zip(trial, now, strict=True))),
         )
-        # A start has ended when its steps gain nothing, or when no step is short enough to gain.
-        is_stuck = (is_better & (gain < tolerance)) | (damping >= _MOST_DAMPING)
+        # A start has ended when whole steps gain nothing, or when no step is short enough to gain.
+        is_whole = damping <= _WHOLE_STEP
+        is_stuck = (is_better & is_whole & (gain < tolerance)) | (damping >= _MOST_DAMPING)
         damping = np.where(is_better, damping / 5, damping * 8)
         damping = np.clip(damping, _LEAST_DAMPING, _MOST_DAMPING)
         if is_stuck.all():

@@ -31,7 +31,7 @@ from physsm.models.phy_ssm.unit import PhysicsUnit
 _STATE_STD = 3.0  # of an initial state around its guess, scaled: a weak prior
 _SERIES_STD = 1.0  # of a per-series term, in the natural size of its unknown
 _SHARED_WEIGHT = 1e-6  # of an unknown around its start: only for those that data do not determine
-_TOLERANCE = 1e-5
+_TOLERANCE = 1e-6
 _FEW_STARTS = 8
 
 
