@@ -12,6 +12,7 @@ _SHARE = 0.2
 _GAPS = 20  # of the gap before validation rows, in a series
 ENOUGH_SERIES = 5  # with fewer, a fifth of the series would be less than one
 _LEAST_ROWS = 2  # as in a table: one row has no gap
+_LEAST_WINDOW = 3  # a context of two rows and one target
 
 
 def split_series(panel: Panel, share: float, seed: int) -> tuple[Panel, Panel]:
@@ -86,12 +87,13 @@ def _check_one_series(panel: Panel, window: int, left: int) -> None:
     """Fail where one series is too short for a validation window in its second half."""
     rows = int(panel.lengths[0])
     if 2 * window > rows or left < _LEAST_ROWS + 1:
+        fits = f"set a context and a horizon of at most {rows // 2} rows together"
         raise DataError(
             f"series {panel.ids[0]} has {rows} rows, too few to train on and to validate: a "
             f"validation window, context and horizon, has {window} rows, and at most half of the "
             f"rows may be validation",
-            hint=f"set a context and a horizon of at most {rows // 2} rows together, or give a "
-            "validation table",
+            hint=f"{fits if rows >= 2 * _LEAST_WINDOW else 'give more rows'}, or give a validation "
+            "table",
         )
 
 
