@@ -213,7 +213,8 @@ class Record(NamedTuple):
 def measures() -> list[Measure]:
     RESULTS.parent.mkdir(exist_ok=True)
     lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    done = {(row["system"], row["draw"]): row for row in map(json.loads, lines)}
+    rows = [row for row in map(json.loads, lines) if row["source"] == _source()]
+    done = {(row["system"], row["draw"]): row for row in rows}
     # All systems get their first draw before any gets its second.
     for draw in range(DRAWS):
         for spec in SPECS:
@@ -271,7 +272,15 @@ def _one(spec: Spec, draw: int) -> dict[str, Any]:
         "true_error": theirs,
         "ratio": ratio if np.isfinite(ratio) else None,
         "seconds": round(seconds, 1),
+        "source": _source(),
     }
+
+
+def _source() -> str:
+    """Digest of the source: results of another one are not used."""
+    from physsm import _programs
+
+    return _programs._source()
 
 
 def _system(spec: Spec) -> Any:

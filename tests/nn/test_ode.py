@@ -11,6 +11,7 @@ from jax import lax
 from jax.test_util import check_grads
 from scipy.linalg import expm
 
+from physsm.nn import ode
 from physsm.nn.ode import SolverSettings, _first_length, solve_ode
 
 FINE = SolverSettings(rtol=1e-8, atol=1e-9)
@@ -170,3 +171,42 @@ def test_steps_end_at_given_nodes_so_that_kinks_behind_a_time_do_not_matter():
     flat = lambda t, z: jnp.where(t <= 1, jnp.abs(t - 1), 7.0)[None]  # noqa: E731
     before = solve_ode(flat, jnp.zeros(1), times[:3], SolverSettings(), nodes).states
     np.testing.assert_array_equal(before[:, 0], found.states[:3, 0])
+
+
+def test_gradients_pass_through_a_solution_without_a_step():
+    """All times are 0, or the last block has none after its start."""
+    nodes, times = jnp.array([0.0, 1.0]), jnp.zeros(3)
+
+    @jax.jit
+    @jax.grad
+    def slope(start):
+        return solve_ode(lambda _, z: -z, start, times, FINE, nodes).states.sum()
+
+    np.testing.assert_allclose(slope(jnp.ones(2)), [3.0, 3.0])
+
+
+def test_gradients_of_blocks_are_those_of_one_solution(monkeypatch):
+    times = jnp.concatenate([jnp.linspace(0.1, 2, 8), jnp.full(3, 2.0)])
+
+    def slope(rate):
+        states = solve_ode(lambda _, z: rate * z, jnp.ones(1), times, FINE, 1.0).states
+        return (states * jnp.arange(11.0)[:, None]).sum()
+
+    whole = jax.jit(jax.grad(slope))(jnp.array(-0.8))
+    monkeypatch.setattr(ode, "_BLOCK", 8)
+    np.testing.assert_allclose(jax.jit(jax.grad(slope))(jnp.array(-0.8)), whole, rtol=1e-5)
+
+
+def test_a_start_near_the_edge_of_a_root_is_left():
+    """The usual first step would leave the domain of the drift, and could not be judged."""
+    drift = lambda _, z: jnp.stack([-jnp.sqrt(z[0]), jnp.zeros(())])  # noqa: E731
+    times = jnp.array([0.001, 0.01])
+    found = solve_ode(drift, jnp.array([1e-4, 100.0]), times, SolverSettings(), 1.0)
+    np.testing.assert_array_equal(found.is_reached, [True, True])
+    np.testing.assert_allclose(found.states[:, 0], (0.01 - times / 2) ** 2, atol=1e-6)
+
+
+def test_times_behind_a_singularity_are_not_reached():
+    times = jnp.array([0.9, 1.01, 1.04])
+    found = solve_ode(lambda _, z: z**2, jnp.ones(1), times, SolverSettings(), 5.0)
+    np.testing.assert_array_equal(found.is_reached, [True, False, False])

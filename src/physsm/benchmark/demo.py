@@ -68,8 +68,8 @@ class _StoppedError(Exception):
 def _in_background(
     fit: Callable[[Callable[[Progress], None]], S], report: Callable[[Progress], None]
 ) -> Iterator[Future[S]]:
-    """A fit in a thread of its own: most of its time is compiling, which needs one core. It is
-    stopped at its next step if the block fails, as by Ctrl-C.
+    """A fit in a thread of its own: most of its time is compiling, which needs one core. If the
+    block fails, as by Ctrl-C, it is stopped at its next training step.
     """
     is_stopped = Event()
 

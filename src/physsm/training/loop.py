@@ -34,9 +34,7 @@ from physsm.training.state import (
 )
 
 _HOPELESS = 10  # steps in a row without a finite loss
-_FEW_STEPS = (
-    300  # of a training that takes as long to compile as to run: its program is optimised less
-)
+_FEW_STEPS = 300  # of a short training, whose program is optimised less: it compiles faster
 
 
 class TrainingSettings(BaseModel):

@@ -105,11 +105,14 @@ def rounded_up(steps: int) -> int:
 
 
 def rounded_number(series: int) -> int:
-    """The next of 1, 16, 32, 48, and so on; above 256, multiples of at most a sixteenth.
+    """The next of 1, 4, 16, 32, 48, and so on; above 256, multiples of at most a sixteenth.
 
     Few shapes are compiled if batches are filled to these numbers of series.
     """
-    return series if series <= 1 else _in_sixteenths(series)
+    for number in (1, 4):
+        if series <= number:
+            return number
+    return _in_sixteenths(series)
 
 
 def _in_sixteenths(number: int) -> int:

@@ -73,8 +73,8 @@ def valley(shared: np.ndarray, local: np.ndarray) -> Normal:
 
 
 def test_a_narrow_valley_is_followed_to_its_end():
-    """Its steps are damped and gain little, which is no reason to stop: at (1, 1), or where not even
-    the rest of the way would gain a share of 2e-5.
+    """Its steps are damped and gain little, which is no reason to stop: it ends at (1, 1), or where
+    not even the rest of the way would gain a share of 2e-5.
     """
     start = np.array([[-1.2, 1.0]]), np.ones((1, 1, 1))
     end = minimise(valley, *start, iterations=200, tolerance=1e-5)

@@ -115,7 +115,8 @@ def step_towards(
         towards = parts.pieces._replace(values=np.where(weight > 0, channels, 0.0))
         priors = _priors(unit, shared[None], local[None])._replace(local=local[None])
         normal = as_numpy(_program(unit)(shared[None], local[None], towards, priors))
-    step, _ = gauss_newton_steps(normal, np.zeros(1), shared[None])
+    no_limit = np.full_like(shared[None], np.inf)
+    step, _ = gauss_newton_steps(normal, np.zeros(1), no_limit)
     return step[0], np.sqrt(normal.squares[0] / np.maximum(weight.sum((0, 1)), 1))
 
 

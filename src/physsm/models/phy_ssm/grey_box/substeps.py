@@ -1,4 +1,4 @@
-"""Number of integrator steps between two rows: so many that their error hides behind the noise.
+"""Number of integrator steps between two rows, so that their bias is small beside standard errors.
 
 Constants compensate the error of the integrator: a fit with long steps finds other values than a
 fit with short ones. The difference is estimated without a second fit: the channels are simulated
