@@ -34,7 +34,7 @@ _SETTINGS = (
 )
 _CHECK_SIZE = 32
 # XLA's options for programs that are compiled for longer than they run.
-_QUICK: dict[str, int | bool] = {
+_QUICK: dict[str, Any] = {
     "xla_backend_optimization_level": 1,
     "xla_cpu_use_fusion_emitters": False,
 }

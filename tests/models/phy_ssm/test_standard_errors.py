@@ -50,6 +50,7 @@ def test_standard_deviations_equal_those_of_least_squares_with_numeric_slopes():
     network, batch = network_and_batch()
     unit, inference = network.unit, network.inference
     assert isinstance(unit, PhysicsUnit)
+    assert isinstance(unit, PhysicsUnit)
     assert isinstance(inference, KalmanInference)
 
     @jax.jit
@@ -67,7 +68,7 @@ def test_standard_deviations_equal_those_of_least_squares_with_numeric_slopes():
     prior, channels = map(np.asarray, prior_and_channels(raw))
     seen = batch.observed[1:] > 0
     error = channels - batch.values[1:]
-    finer = make_network(TEXT, noisy_panel(), substeps=2 * network.config.substeps)
+    finer = make_network(TEXT, noisy_panel(), substeps=2 * len(unit.hold))
     # Test networks take steps of first order: half the length leaves half the error.
     by_finer = 2 * (np.asarray(jax.jit(lambda: predict(finer, batch, 30, None)[1])()) - channels)
     # Every channel is a state, so that the variance of a channel is that of its state.
