@@ -50,7 +50,6 @@ def test_standard_deviations_equal_those_of_least_squares_with_numeric_slopes():
     network, batch = network_and_batch()
     unit, inference = network.unit, network.inference
     assert isinstance(unit, PhysicsUnit)
-    assert isinstance(unit, PhysicsUnit)
     assert isinstance(inference, KalmanInference)
 
     @jax.jit
