@@ -48,7 +48,8 @@ class RunData:
     Parts of a protocol have the windows that a network is trained on; from a panel it takes every
     window of its own context and horizon. `sizes` are those of the evaluation windows.
     `cut_evaluation` is called after the fit, so that the windows take no memory during training.
-    They are of the validation part or, if `is_test`, of a part that no fit has seen.
+    They are of the validation part or, if `is_test`, of a part that no fit has seen. `whole` is the
+    table that both parts were cut from, if there is one.
     """
 
     train: Panel | Part
@@ -56,6 +57,7 @@ class RunData:
     sizes: Sizes
     cut_evaluation: Callable[[], EvaluationWindows]
     is_test: bool = False
+    whole: Panel | None = None
 
     @property
     def validation_panel(self) -> Panel:
@@ -141,6 +143,7 @@ def table_data(
         validation=parts.validation.panel,
         sizes=prepared.sizes,
         cut_evaluation=lambda: evaluation,
+        whole=panel if validation is None else None,
     )
 
 
@@ -179,6 +182,8 @@ def fit_and_score(
             "resume": training.resume,
             "report": training.report,
         }
+    if data.whole is not None and forecaster.refits:
+        options |= {"whole": data.whole}
     began = time.perf_counter()
     model = forecaster.fit(data.train, data.validation, **options)
     fitted = time.perf_counter()

@@ -78,10 +78,12 @@ class _Lines:
 
     def __init__(self, label: str, console: Console):
         self._label, self._console = label, console
-        self._tenth = -1
+        self._tenth, self._is_again = -1, False
         self._stage, self._began = "", perf_counter()
 
     def __call__(self, now: TrainingProgress) -> None:
+        if now.is_again and not self._is_again:
+            self._tenth, self._is_again = -1, True
         tenth = 10 * now.step // max(now.steps, 1)
         if now.is_over:
             self.stage(_AFTERWARDS)
@@ -89,8 +91,9 @@ class _Lines:
             self._print(": compiling")
         elif tenth > self._tenth:
             self._tenth = tenth
-            seconds = (now.seconds - now.compile_seconds) / now.step * (now.steps - now.step)
-            then = f"  {seconds:.0f} s left" if now.step < now.steps else ""
+            rest = max(now.steps - now.step, 0)
+            seconds = (now.seconds - now.compile_seconds) / now.step * rest
+            then = f"  {seconds:.0f} s left" if rest else ""
             self._print(f" {now.step}/{now.steps}  {_state(now)}{then}")
 
     def stage(self, name: str) -> None:
@@ -114,4 +117,5 @@ def _state(now: TrainingProgress) -> str:
     rate = f"{(now.step - 1) / running:.1f}/s" if now.step > 1 and running > 0 else ""
     best = "" if now.best_validation is None else f"best {now.best_validation:.4g}"
     skipped = f"skipped {now.skipped}" if now.skipped else ""
-    return "  ".join(part for part in (f"loss {now.loss:.4g}", best, skipped, rate) if part)
+    again = "again, with all rows" if now.is_again else ""
+    return "  ".join(part for part in (again, f"loss {now.loss:.4g}", best, skipped, rate) if part)

@@ -70,6 +70,7 @@ class AbstractForecaster(abc.ABC):
     control_names: tuple[str, ...] = ()  # control columns of a table that is not yet a Panel
     uses_history: ClassVar[bool] = True  # False: a forecast does not depend on its history
     trains: ClassVar[bool] = False  # with a training loop: `fit` also has folder, resume, report
+    refits: ClassVar[bool] = False  # to all rows after its choices: `fit` also has `whole`
     Config: ClassVar[type[BaseModel]]
     Fitted: ClassVar[type[AbstractFitted]]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from physsm.physics.bounds import Bounds
+
+Numbers = TypeVar("Numbers", np.ndarray, Array)
 
 _EDGE = 15.0  # softplus(-15) and sigmoid(-15) are about 3e-7
 
@@ -26,27 +29,24 @@ def to_bounded(raw: Float[Array, " k"], bounds: Sequence[Bounds]) -> Float[Array
     return jnp.where(has_lower & has_upper, between, one_sided)
 
 
-def from_bounded(value: Float[Array, " k"], bounds: Sequence[Bounds]) -> Float[Array, " k"]:
-    """Inverse of `to_bounded`.
+def from_bounded(value: Numbers, bounds: Sequence[Bounds]) -> Numbers:
+    """Inverse of `to_bounded`, of an array of JAX or of NumPy.
 
     A value on a bound or beyond has no inverse. It is replaced by one slightly inside (3e-7 from a
     single bound, or that share of the interval), where gradients do not vanish.
     """
+    xp: Any = np if isinstance(value, np.ndarray) else jnp
     lower, upper, has_lower, has_upper = _limits(bounds, value.dtype)
-    distance = jnp.where(has_lower, value - lower, upper - value)
-    positive = jnp.where(distance > 0, distance, 1)
-    one_sided = jnp.where(distance > 0, _inverse_softplus(positive), -_EDGE)
+    distance = xp.where(has_lower, value - lower, upper - value)
+    positive = xp.where(distance > 0, distance, 1)
+    one_sided = xp.where(distance > 0, positive + xp.log(-xp.expm1(-positive)), -_EDGE)
     width = upper / 2 - lower / 2  # halves, so that the widest interval does not overflow
     share = (value / 2 - lower / 2) / np.where(width > 0, width, np.ones_like(width))
-    inner = jnp.where((share > 0) & (share < 1), share, 0.5)
-    between = jnp.log(inner) - jnp.log1p(-inner)
-    between = jnp.where(share <= 0, -_EDGE, jnp.where(share >= 1, _EDGE, between))
-    one_sided = jnp.where(has_lower | has_upper, one_sided, value)
-    return jnp.where(has_lower & has_upper, between, one_sided)
-
-
-def _inverse_softplus(positive: Array) -> Array:
-    return positive + jnp.log(-jnp.expm1(-positive))
+    inner = xp.where((share > 0) & (share < 1), share, 0.5)
+    between = xp.log(inner) - xp.log1p(-inner)
+    between = xp.where(share <= 0, -_EDGE, xp.where(share >= 1, _EDGE, between))
+    one_sided = xp.where(has_lower | has_upper, one_sided, value)
+    return xp.where(has_lower & has_upper, between, one_sided)
 
 
 def _limits(bounds: Sequence[Bounds], dtype: jnp.dtype) -> tuple[np.ndarray, ...]:

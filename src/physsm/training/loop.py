@@ -112,6 +112,7 @@ class Progress:
     seconds: float = 0.0
     compile_seconds: float = 0.0
     is_over: bool = False
+    is_again: bool = False
 
 
 @dataclass
@@ -124,7 +125,10 @@ class Result:
 
 
 class Training:
-    """A training run: a state, and the compiled update that a step applies to it."""
+    """A training run: a state, and the compiled update that a step applies to it.
+
+    `steps` is the length of the schedule of the learning rate, by default that of the training.
+    """
 
     def __init__(
         self,
@@ -134,10 +138,11 @@ class Training:
         seed: int,
         folder: Path | None,
         report: Callable[[Progress], None],
+        steps: int | None = None,
     ):
         self.task, self.settings, self.seed, self.folder = task, settings, seed, folder
         self.epochs = settings.number_of_epochs(task.batches_per_epoch)
-        steps = self.epochs * task.batches_per_epoch
+        steps = steps or self.epochs * task.batches_per_epoch
         optimiser = make_optimiser(settings.optimiser, steps)
         params, self._static = eqx.partition(task.params, eqx.is_inexact_array)
         self.state = TrainingState(
@@ -162,6 +167,15 @@ class Training:
             if self.is_validation_due:
                 self.validate(losses)
         return self.result()
+
+    def run_until(self, step: int) -> PyTree:
+        """Train to the end of the epoch that holds a step, and return the parameters there."""
+        self._started = time.perf_counter()
+        while self.state.position.step < step:
+            self.epoch()
+        self.progress.is_over = True
+        self._report()
+        return eqx.combine(self.state.params, self._static)
 
     @property
     def is_over(self) -> bool:
@@ -288,6 +302,22 @@ def train(
         if resume and has_checkpoint(folder):
             training.state = read_checkpoint(folder, training.state)
     return training.run()
+
+
+def train_again(
+    task: Task,
+    settings: TrainingSettings,
+    earlier: Progress,
+    *,
+    seed: int,
+    report: Callable[[Progress], None] = lambda _: None,
+) -> PyTree:
+    """Train on other batches for as many steps as an earlier training needed to reach its best
+    parameters, with its schedule. Nothing is validated: the last parameters are returned.
+    """
+    training = Training(task, settings, seed=seed, folder=None, report=report, steps=earlier.steps)
+    training.progress = Progress(steps=earlier.best_step, is_again=True)
+    return training.run_until(earlier.best_step)
 
 
 def _make_update(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast
@@ -16,7 +17,16 @@ from physsm._arguments import LARGEST_SEED, whole_number
 from physsm._errors import DataError
 from physsm._values import Panel
 from physsm.data.parts import Parts, WindowSettings
-from physsm.data.window import Batch, Part, Sizes, Windows, gather, largest_sizes, shuffled_batches
+from physsm.data.window import (
+    Batch,
+    Part,
+    Sizes,
+    Windows,
+    gather,
+    largest_sizes,
+    shuffled_batches,
+    windows,
+)
 from physsm.models._base import AbstractForecaster
 from physsm.models._files import Interface
 from physsm.models._intervals import uncalibrated
@@ -25,7 +35,7 @@ from physsm.models._network.config import NetworkConfig
 from physsm.models._network.fitted import FittedNetwork, Stage
 from physsm.models._network.observations import FIRST_GAP
 from physsm.physics.system import System
-from physsm.training.loop import Progress, Result, Task, TrainingSettings
+from physsm.training.loop import Progress, Result, Task, TrainingSettings, train_again
 from physsm.training.loop import train as run_training
 
 F = TypeVar("F", bound=FittedNetwork)
@@ -34,13 +44,17 @@ _BREAK = 1000  # median gaps: a longer one is a break in the series
 _VALIDATION_BATCH = 64
 
 
+# From a network before its training to one trained on all rows; None if that serves worse.
+TrainAgain = Callable[[Any], Any | None]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Start:
     """The start of a training: a network, the stages that led to it, whether nothing is left to
     train, and other training settings than those of the model, if it needs some.
 
     `fields` are further fields of the fitted form. `refit` is a last fit of the completed model to
-    all rows, training and validation.
+    all rows, training and validation; it is given these rows and a way to train on them.
     """
 
     network: Any
@@ -48,7 +62,7 @@ class Start:
     is_complete: bool = False
     training: TrainingSettings | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
-    refit: Callable[[Any, Panel], Any] | None = None
+    refit: Callable[[Any, Panel, TrainAgain], Any] | None = None
 
 
 def network_stage(result: Result, has_start: bool) -> tuple[Stage, ...]:
@@ -67,6 +81,13 @@ def _all_rows(train: Panel | Part, validation: Any, parts: Parts) -> Panel:
     return Panel.from_series([*first, *second], first.channels, first.control_names, first.layout)
 
 
+def _with_all_rows(parts: Parts, panel: Panel) -> Parts:
+    """Parts with training windows in all rows, validation included."""
+    sizes = parts.sizes
+    chosen = windows(panel, sizes.context, sizes.horizon, sizes.stride)
+    return parts._replace(train=Part(panel, chosen))
+
+
 class NetworkForecaster(AbstractForecaster, Generic[F]):
     """Settings of a network that is trained.
 
@@ -78,6 +99,7 @@ class NetworkForecaster(AbstractForecaster, Generic[F]):
     missing: ClassVar[bool] = True
     controls: ClassVar[bool] = True
     trains: ClassVar[bool] = True
+    refits: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
         if "Fitted" in vars(cls):
@@ -134,12 +156,14 @@ class NetworkForecaster(AbstractForecaster, Generic[F]):
         folder: str | Path | None = None,
         resume: bool = False,
         report: Callable[[Progress], None] = lambda _: None,
+        whole: Panel | None = None,
     ) -> F:
         """Train on a table, a Panel, or a Part with windows.
 
         Without `validation`, whole series are set aside, or the ends of a few. With a `folder`,
         checkpoints are written there, and `resume` continues from the last one exactly. `report` is
-        called after each step, for a progress bar.
+        called after each step, for a progress bar. `whole` is the table that both parts were cut
+        from, for the last fit to all rows; by default these are the rows of both parts.
         """
         whole_number(seed, "seed", 0, LARGEST_SEED)
         train = self._panel(train)
@@ -150,9 +174,8 @@ class NetworkForecaster(AbstractForecaster, Generic[F]):
         start = self.start(built, parts, seed)
         network, result, stages = start.network, None, start.stages
         if not start.is_complete:
-            objective, error = self.objective, type(self).error
             result = run_training(
-                make_task(network, parts, self.config, objective, error, self.explain),
+                self._task(network, parts),
                 start.training or self.config.training,
                 seed=seed,
                 folder=None if folder is None else Path(folder),
@@ -173,9 +196,37 @@ class NetworkForecaster(AbstractForecaster, Generic[F]):
             **start.fields,
         )
         fitted = fitted.completed(parts)
-        if start.refit is None:
+        # A protocol says which windows are trained on.
+        if start.refit is None or (result is not None and isinstance(train, Part)):
             return fitted
-        return start.refit(fitted, _all_rows(train, validation, parts))
+        panel = _all_rows(train, validation, parts) if whole is None else whole
+
+        again = partial(
+            self._train_again, _with_all_rows(parts, panel), start, result, seed, report
+        )
+        return start.refit(fitted, panel, again)
+
+    def _train_again(
+        self,
+        parts: Parts,
+        start: Start,
+        result: Result | None,
+        seed: int,
+        report: Callable[[Progress], None],
+        network: Any,
+    ) -> Any | None:
+        """A network trained on other parts for as long as it took before; None if it gets worse."""
+        if result is None or not result.progress.best_step:
+            return network
+        task, settings = self._task(network, parts), start.training or self.config.training
+        trained = train_again(task, settings, result.progress, seed=seed, report=report)
+        # It has seen the validation windows: a larger error there is that of a failed training.
+        return trained if task.validate(trained) <= (result.progress.best_validation or 0) else None
+
+    def _task(self, network: Any, parts: Parts) -> Task:
+        """The task of training a network on the windows of the parts."""
+        objective, error = self.objective, type(self).error
+        return make_task(network, parts, self.config, objective, error, self.explain)
 
     def start(self, network: Any, parts: Parts, seed: int) -> Start:
         """Where training starts: by default the network as it is built."""

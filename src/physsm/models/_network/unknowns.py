@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -30,8 +29,7 @@ def of_kind(system: System, kind: str) -> tuple[int, ...]:
 def starts(system: System, scales: Scales) -> Float[Array, " unknowns"]:
     """The unknowns before training, unbounded."""
     bounds = _scaled_bounds(system, scales)
-    near = parameter(np.array([_start(one) for one in bounds]))
-    return jax.jit(lambda near: from_bounded(near, bounds))(near)
+    return parameter(from_bounded(np.array([_start(one) for one in bounds]), bounds))
 
 
 def in_physical_units(
@@ -66,9 +64,7 @@ def from_physical_units(
     bounds, limit = _scaled_bounds(system, scales), np.array(_free_limits(system, scales))
     is_free = np.array([not b for b in bounds], bool)
     share = np.clip(natural / limit, -_MOST_SHARE, _MOST_SHARE)
-    with jax.enable_x64(True):
-        inside = np.asarray(from_bounded(jnp.asarray(natural), bounds))
-    return np.where(is_free, limit * np.arctanh(share), inside)
+    return np.where(is_free, limit * np.arctanh(share), from_bounded(natural, bounds))
 
 
 def _like(raw: Array, numbers: Sequence[float]) -> Array:

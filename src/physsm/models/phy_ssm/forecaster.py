@@ -14,10 +14,15 @@ from physsm._values import Panel
 from physsm.data.parts import Parts
 from physsm.data.window import Sizes
 from physsm.models._base import read_config
-from physsm.models._network.observations import series_first
 from physsm.models._network.scales import table_scales
 from physsm.models._network.state_scales import state_scales
 from physsm.models._network.training import NetworkForecaster, Start
+from physsm.models.phy_ssm.all_rows import (
+    box_with_all_rows,
+    fitted_to_all_rows,
+    is_trained_again,
+    trained_on_all_rows,
+)
 from physsm.models.phy_ssm.build import build_network
 from physsm.models.phy_ssm.bypass_inputs import (
     BypassInputs,
@@ -28,15 +33,7 @@ from physsm.models.phy_ssm.bypass_inputs import (
 from physsm.models.phy_ssm.config import Config, Preset, preset_settings
 from physsm.models.phy_ssm.fit_linear_bypass import fit_linear_bypass, with_weights
 from physsm.models.phy_ssm.fitted import FittedStateSpace
-from physsm.models.phy_ssm.forecast import one_step, over_series
-from physsm.models.phy_ssm.grey_box.fit import (
-    GreyBox,
-    constants_std,
-    fit_grey_box,
-    with_arrays_of,
-)
-from physsm.models.phy_ssm.grey_box.refit import refitted
-from physsm.models.phy_ssm.grey_box.smoothing import states_at_rows
+from physsm.models.phy_ssm.grey_box.fit import constants_std, fit_grey_box, with_arrays_of
 from physsm.models.phy_ssm.linear_bypass import LinearBypass
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.not_finite import explain_not_finite
@@ -78,7 +75,8 @@ class StateSpaceForecaster(NetworkForecaster[FittedStateSpace]):
         """The grey box of the same physics, where the physics gives every channel."""
         config, system = self.config, self.system
         if system is None or not (config.grey_box and network.is_grounded):
-            return Start(network=network)
+            again = partial(trained_on_all_rows, network, None)
+            return Start(network=network, refit=again if is_trained_again(config, parts) else None)
         box = fit_grey_box(system, network.scales, config, parts, seed)
         of_box = box.network.config
         choices = {
@@ -89,14 +87,21 @@ class StateSpaceForecaster(NetworkForecaster[FittedStateSpace]):
         chosen = config.model_copy(update=choices)
         full = with_arrays_of(build_network(system, box.network.scales, chosen, seed), box.network)
         assert isinstance(full.unit, PhysicsUnit)
+        with_box = partial(box_with_all_rows, box, parts, seed)
         if not isinstance(full.unit.network, ConstantUnknowns):
-            return Start(network=full, stages=box.stages, training=_gentle(config.training))
+            again = partial(trained_on_all_rows, full, with_box)
+            return Start(
+                network=full,
+                stages=box.stages,
+                training=_gentle(config.training),
+                refit=again if is_trained_again(config, parts) else None,
+            )
         return Start(
             network=full,
             stages=box.stages,
             is_complete=True,
             fields={"constants_std": constants_std(full, box.fit)},
-            refit=partial(_refitted, box, parts, seed) if config.refit else None,
+            refit=partial(fitted_to_all_rows, with_box) if config.refit else None,
         )
 
     @classmethod
@@ -117,24 +122,6 @@ class StateSpaceForecaster(NetworkForecaster[FittedStateSpace]):
             "substeps": 1,
             "training": {"steps": 10, "batch_size": 8, "validations": 2},
         }
-
-
-def _refitted(
-    box: GreyBox, parts: Parts, seed: int, fitted: FittedStateSpace, panel: Panel
-) -> FittedStateSpace:
-    """A model without a network, fitted again to all rows."""
-    validation = parts.validation.panel
-    _, states = over_series(fitted.compiled, one_step, validation)
-    known = [
-        (parts.train.panel, box.fit.guess.states),
-        (validation, series_first(states, validation)),
-    ]
-    result = refitted(box, fitted.network, panel, states_at_rows(panel, known), seed)
-    if result is None:
-        return fitted
-    network, fit = result
-    std = constants_std(network, fit)
-    return replace(fitted, network=network, constants_std=std, before_refit=fitted)
 
 
 def _gentle(training: TrainingSettings) -> TrainingSettings:

@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.random import Generator
 
-from physsm._values import Panel
+from physsm._values import Panel, Series
+from physsm.models._network.compiled import filled, rounded_up
 from physsm.models._network.unknowns import from_physical_units
 from physsm.models.phy_ssm.unit import PhysicsUnit
 from physsm.physics.bounds import Bounds, limits
@@ -36,6 +37,26 @@ def _linear_in_unknowns(system: System, z: Array, u: Array) -> tuple[Array, Arra
     return jax.vmap(one)(z, u)
 
 
+def _right_hand_sides(
+    system: System, each: list[tuple[Series, np.ndarray]], columns: list[int]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Known parts and factors of the unknowns along series with known states. All rows together, in
+    a rounded number: a program is compiled for each.
+    """
+    if not each:
+        return []
+    z = np.concatenate([states for _, states in each])
+    u = np.concatenate([one.controls[:, columns] for one, _ in each])
+    number = rounded_up(len(z))
+    with jax.enable_x64(True):
+        parts = _linear_in_unknowns(
+            system, jnp.asarray(filled(z, number, 0)), jnp.asarray(filled(u, number, 0))
+        )
+        known, factors = (np.asarray(part)[: len(z)] for part in parts)
+    stops = np.cumsum([len(states) for _, states in each])[:-1]
+    return list(zip(np.split(known, stops), np.split(factors, stops), strict=True))
+
+
 def regression(
     unit: PhysicsUnit,
     scaled: Panel,
@@ -48,16 +69,17 @@ def regression(
     system, scales = unit.system, unit.scales
     size, unit_of_time = np.array(scales.states.state_scale), scales.table.time_scale
     columns = [scales.table.controls.index(name) for name in system.controls]
+    chosen = _some(scaled)
+    each = [
+        (one, states[i][: len(one.times)] * size)
+        for i, one in zip(chosen, scaled.select(chosen), strict=True)
+        if len(one.times) > window
+    ]
     targets, features = [], []
-    for i, one in enumerate(scaled.select(_some(scaled))):
-        rows, z = len(one.times), states[_some(scaled)[i]][: len(one.times)] * size
-        if rows <= window:
-            continue
-        with jax.enable_x64(True):
-            parts = _linear_in_unknowns(
-                system, jnp.asarray(z), jnp.asarray(one.controls[:, columns])
-            )
-            known, factors = (np.asarray(part) for part in parts)
+    for (one, z), (known, factors) in zip(
+        each, _right_hand_sides(system, each, columns), strict=True
+    ):
+        rows = len(one.times)
         gap = np.diff(one.times)[:, None] * unit_of_time
         starts = np.arange(0, rows - window, max(1, window // 2))
         change = z[starts + window] - z[starts]
