@@ -46,6 +46,17 @@ def test_a_run_trains_scores_and_reports_with_the_same_window_sizes(tmp_path):
     assert [settings[name] for name in ("context", "horizon", "stride")] == [40, 40, 6]
     assert run.scores[0]["horizon"][-1][1] == 40
     assert list(load_baselines(run.folder)) == list(BASELINES)
+    assert_trained_again(run.model)
+
+
+def assert_trained_again(model: FittedNetwork) -> None:
+    """The stored model has seen all rows, the scored one has not; intervals are those of it."""
+    scored = model.before_refit
+    assert scored is not None
+    assert model.calibration == scored.calibration
+    assert any(
+        not np.array_equal(array, scored.arrays()[name]) for name, array in model.arrays().items()
+    )
 
 
 def test_sizes_in_the_settings_stay():
@@ -59,6 +70,7 @@ def test_parts_of_a_table_have_windows_of_the_decided_sizes():
     panel = one_series(200)
     prepared = prepare("s5", None, {**OPEN, "context": 20, "horizon": 10, "stride": 4}, panel)
     data = table_data(panel, prepared, seed=0)
+    assert data.whole is panel
     parts = prepared.forecaster.parts(data.train, data.validation)
     for part in (parts.train, parts.validation):
         assert (part.windows.stop - part.windows.boundary == sizes.horizon).all()

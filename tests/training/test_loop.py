@@ -21,7 +21,7 @@ from physsm.training.checkpoint import (
     write_atomically,
     write_json,
 )
-from physsm.training.loop import Progress, Task, TrainingSettings, train
+from physsm.training.loop import Progress, Task, TrainingSettings, train, train_again
 from physsm.training.optimiser import OptimiserSettings
 
 TRUE = np.array([1.5, -0.7])
@@ -311,3 +311,18 @@ def test_a_good_start_is_kept_where_training_finds_nothing_better():
     np.testing.assert_array_equal(result.params["w"], TRUE)
     assert result.progress.best_step == 0
     assert result.curve[0]["step"] == 0
+
+
+def test_training_again_takes_the_steps_of_the_best_parameters():
+    """On the same batches it ends with the same parameters, to the bit."""
+    task, own = least_squares_task(), settings(epochs=12, validations=12)
+    first = train(task, own, seed=3)
+    assert 0 < first.progress.best_step <= first.progress.steps
+    seen: list[Progress] = []
+    again = train_again(
+        task, own, first.progress, seed=3, report=lambda now: seen.append(replace(now))
+    )
+    np.testing.assert_array_equal(again["w"], first.params["w"])
+    assert seen[-1].is_over
+    assert all(now.is_again for now in seen)
+    assert seen[-1].step == first.progress.best_step

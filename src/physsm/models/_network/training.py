@@ -42,6 +42,7 @@ F = TypeVar("F", bound=FittedNetwork)
 
 _BREAK = 1000  # median gaps: a longer one is a break in the series
 _VALIDATION_BATCH = 64
+_FAILED = 1.1  # share of the validation error before, from which on a second training has failed
 
 
 # From a network before its training to one trained on all rows; None if that serves worse.
@@ -221,7 +222,8 @@ class NetworkForecaster(AbstractForecaster, Generic[F]):
         task, settings = self._task(network, parts), start.training or self.config.training
         trained = train_again(task, settings, result.progress, seed=seed, report=report)
         # It has seen the validation windows: a larger error there is that of a failed training.
-        return trained if task.validate(trained) <= (result.progress.best_validation or 0) else None
+        limit = _FAILED * (result.progress.best_validation or np.inf)
+        return trained if task.validate(trained) < limit else None
 
     def _task(self, network: Any, parts: Parts) -> Task:
         """The task of training a network on the windows of the parts."""

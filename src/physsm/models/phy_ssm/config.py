@@ -51,8 +51,8 @@ class Config(NetworkConfig):
       physics text decides for controls that it declares (`control u hold linear`).
     - `grey_box`: fit constants, initial states and noises by least squares before the network; only
       where every channel is a state or an observation of the physics.
-    - `refit`: fit the grey box again to all rows, validation included, after the choices; a trained
-      network is not trained again.
+    - `refit`: fit the grey box again to all rows, validation included, after the choices. A network
+      is trained again where the validation part is the end of the training series.
     - `correct`: evaluate the coefficients at the middle of the step (a second solve): second order
       for nonlinear systems too.
     - `substeps`: equal parts in which the unit crosses each gap. The error of a step, which biases
