@@ -62,7 +62,6 @@ _CHOICE_ORIGINS = 100  # forecasts by which the settings are chosen
 _MOST_STEPS = 20_000
 _TOGETHER = 12  # parts of the training series that are fitted with one set of unknowns
 _RIDGE = 1e-6  # for unknowns that the training part cannot distinguish
-_SMALLEST = 0.01  # least change of an unknown, in its natural size
 _MARGIN = 10.0  # of the range of states during a fit, in widths of the training range
 
 
@@ -212,7 +211,7 @@ class FittedLeastSquares(AbstractBaseline):
         system = System.parse(description["physics"])
         lists = {"rows": [description["rows"]], "priors": [description["prior"]]}
         config = Config.model_validate({**lists, "substeps": description["substeps"]})
-        shapes = [(len(system.states),)] * 4 + [(len(system.unknowns),)] * 2
+        shapes = [(len(system.states),)] * 4 + [(len(system.unknowns),)] * 3
         arrays = {
             name: stored.array(f"state_{name}", shape)
             for name, shape in zip(TrainingStatistics._fields, shapes, strict=True)
@@ -256,6 +255,7 @@ def _select(record: Record, chosen: np.ndarray) -> Record:
 def _fit_scales(statistics: TrainingStatistics, prior: float) -> FitScales:
     return FitScales(
         scale=statistics.scale,
+        size=statistics.size,
         raw=statistics.raw,
         change=statistics.change,
         prior=np.array(prior),
@@ -300,9 +300,8 @@ def _with_unknowns(
     """The model with the unknowns that fit the whole training part best."""
     system, statistics = fitted.system, fitted.statistics
     theta, size = initial_unknowns(system, train, fitted.columns, statistics, states)
-    raw = unconstrained(system, theta, _SMALLEST * size)
-    change = typical_changes(system, raw, _SMALLEST * size)
-    statistics = statistics._replace(raw=raw, change=change)
+    raw = unconstrained(system, theta, size)
+    statistics = statistics._replace(raw=raw, change=typical_changes(system, raw), size=size)
     origins, _ = rolling_origins(train, 1, _TOGETHER)
     number = len(origins.step)
     if not number:
@@ -316,7 +315,7 @@ def _with_unknowns(
     with jax.enable_x64(True):
         shared = np.asarray(fit_together(system, measured, scales, _fit_range(statistics)))
     raw = statistics.raw + statistics.change * shared
-    change = typical_changes(system, raw, _SMALLEST * size)
+    change = typical_changes(system, raw)
     return replace(fitted, statistics=statistics._replace(raw=raw, change=change))
 
 

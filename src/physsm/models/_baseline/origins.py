@@ -74,13 +74,17 @@ def rolling_origins(
 ) -> tuple[Origins, Float[np.ndarray, "origins horizon channels"]]:
     """At most `most` origins, with the `horizon` steps after each, and the measurements there.
 
-    Origins are spaced evenly over all series and over the last three quarters of each.
-    Measurements are NaN past the end of a series.
+    Origins are spaced evenly over all series, in the order of their ids, and over the last three
+    quarters of each. Measurements are NaN past the end of a series.
     """
     steps = np.arange(panel.times.shape[1])
     is_late = steps[None, :] + 1 >= panel.lengths[:, None] // 4
-    series, step = np.nonzero(is_late & (steps[None, :] + 1 < panel.lengths[:, None]))
+    # The order of the series in the table must not choose.
+    by_id = np.argsort(panel.ids, kind="stable")
+    series, step = np.nonzero((is_late & (steps[None, :] + 1 < panel.lengths[:, None]))[by_id])
+    series = by_id[series]
     chosen = np.unique(np.linspace(0, max(len(step) - 1, 0), most).astype(np.int64))[: len(step)]
+    chosen = chosen[np.argsort(series[chosen], kind="stable")]
     series, step = series[chosen], step[chosen]
     later = step[:, None] + np.arange(1, horizon + 1)
     inside = later < panel.lengths[series, None]

@@ -101,8 +101,8 @@ def last_steps(origins: Origins, number: int) -> Int[np.ndarray, "origins steps"
 class TrainingStatistics(NamedTuple):
     """Statistics of states in the training part, in the units of the table, and its unknowns.
 
-    `raw` are the unknowns fitted to the whole training part, before `constrain`; `change` is the
-    scale of their deviations.
+    `raw` are the unknowns fitted to the whole training part, before they are mapped into their
+    bounds, in their natural sizes `size`; `change` is the scale of their deviations.
     """
 
     mean: Float[np.ndarray, " states"]
@@ -111,6 +111,7 @@ class TrainingStatistics(NamedTuple):
     high: Float[np.ndarray, " states"]
     raw: Float[np.ndarray, " unknowns"]
     change: Float[np.ndarray, " unknowns"]
+    size: Float[np.ndarray, " unknowns"]
 
 
 def training_statistics(
@@ -137,5 +138,6 @@ def training_statistics(
         high=states[valid].max(0),
         raw=np.zeros(len(system.unknowns)),
         change=np.zeros(len(system.unknowns)),
+        size=np.ones(len(system.unknowns)),
     )
     return statistics, states

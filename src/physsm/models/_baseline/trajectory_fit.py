@@ -22,6 +22,7 @@ from jaxtyping import Array, Bool, Float, Int
 from physsm._values import Panel
 from physsm.models._baseline.state_columns import Columns, TrainingStatistics
 from physsm.physics.bounds import limits
+from physsm.physics.constrain import from_bounded, to_bounded
 from physsm.physics.system import System
 
 Numbers = Array | np.ndarray
@@ -34,16 +35,19 @@ _LEAST_DAMPING = 1e-12
 _EASE = 4.0  # change of the damping after a step
 _ROUNDING = 1e-14  # of the trace of the information matrix
 _RIDGE = 1e-6  # for unknowns that the regression cannot distinguish
+_SMALLEST = 0.01  # least change of an unknown, in its natural size
 _MOST_POINTS = 5000  # of the regression for the initial unknowns
 
 
 class FitScales(NamedTuple):
-    """Scales of the variables of a fit: of each state, and of each unknown before `constrain`.
+    """Scales of the variables of a fit: of each state, and of each unknown.
 
-    An unknown is `raw + change * y`. `prior` is the weight of the squares of y.
+    An unknown before it is mapped into its bounds is `raw + change * y`, in its natural `size`.
+    `prior` is the weight of the squares of y.
     """
 
     scale: Float[Numbers, " states"]
+    size: Float[Numbers, " unknowns"]
     raw: Float[Numbers, " unknowns"]
     change: Float[Numbers, " unknowns"]
     prior: Float[Numbers, ""]
@@ -110,7 +114,8 @@ def solve(
 
 
 def _unknowns(system: System, y: Float[Array, " unknowns"], scales: FitScales) -> Array:
-    return system.constrain(scales.raw + scales.change * y)
+    bounds = [unknown.bounds for unknown in system.unknowns]
+    return to_bounded(jnp.asarray(scales.raw + scales.change * y), bounds, scales.size)
 
 
 def _residuals(
@@ -295,18 +300,21 @@ def initial_unknowns(
     return np.linalg.solve(gram, (features / size).T @ target) / size, 1 / size
 
 
-def unconstrained(system: System, theta: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Unknowns before `constrain`, moved inside their bounds by at least a small change."""
-    low, high = map(np.array, limits([unknown.bounds for unknown in system.unknowns]))
-    inset = np.minimum(least, 0.01 * (high - low))
-    with jax.enable_x64(True):
-        return np.asarray(system.unconstrain(np.clip(theta, low + inset, high - inset)))
+def unconstrained(system: System, theta: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Unknowns before they are mapped into their bounds, in their natural sizes, moved inside the
+    bounds by at least a small change.
+    """
+    bounds = [unknown.bounds for unknown in system.unknowns]
+    low, high = map(np.array, limits(bounds))
+    inset = np.minimum(_SMALLEST * size, 0.01 * (high - low))
+    return from_bounded(np.clip(theta, low + inset, high - inset), bounds, size)
 
 
-def typical_changes(system: System, raw: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Typical change of each unknown before `constrain`: its own size, and at least `least`.
+def typical_changes(system: System, raw: np.ndarray) -> np.ndarray:
+    """Typical change of each unknown before it is mapped into its bounds: its own size, and at
+    least a share of its natural one.
 
     An unknown with a bound is about a logarithm near it, so that its change is at least 1.
     """
     bounded = np.array([bool(unknown.bounds) for unknown in system.unknowns], bool)
-    return np.where(bounded, np.maximum(raw, 1), np.maximum(np.abs(raw), least))
+    return np.where(bounded, np.maximum(raw, 1), np.maximum(np.abs(raw), _SMALLEST))

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from physsm.models._network.scales import Scales
 from physsm.nn.layers import parameter
-from physsm.physics.bounds import Bounds, limits
+from physsm.physics.bounds import Bounds
 from physsm.physics.constrain import from_bounded, to_bounded
 from physsm.physics.structure import Unknown
 from physsm.physics.system import System
@@ -28,8 +28,9 @@ def of_kind(system: System, kind: str) -> tuple[int, ...]:
 
 def starts(system: System, scales: Scales) -> Float[Array, " unknowns"]:
     """The unknowns before training, unbounded."""
-    bounds = _scaled_bounds(system, scales)
-    return parameter(from_bounded(np.array([_start(one) for one in bounds]), bounds))
+    bounds, sizes = _bounds(system), scales.states.unknown_size
+    near = np.array([_start(one, size) for one, size in zip(bounds, sizes, strict=True)])
+    return parameter(from_bounded(near, bounds, np.array(sizes)))
 
 
 def in_physical_units(
@@ -39,7 +40,7 @@ def in_physical_units(
 
     Where steps are implicit, unknowns without bounds are limited so that no step is singular.
     """
-    bounds = _scaled_bounds(system, scales)
+    bounds, size = _bounds(system), _like(raw, scales.states.unknown_size)
     free = (
         _free_limits(system, scales)
         if is_implicit
@@ -47,11 +48,7 @@ def in_physical_units(
     )
     limit = _like(raw, free)
     is_free = np.array([not b for b in bounds], bool)
-    theta = jnp.where(is_free, limit * jnp.tanh(raw / limit), to_bounded(raw, bounds))
-    # Scaling may round a value just over its bound.
-    lower, upper = limits([unknown.bounds for unknown in system.unknowns])
-    theta = theta * _like(raw, scales.states.unknown_size)
-    return jnp.clip(theta, _like(raw, lower), _like(raw, upper))
+    return jnp.where(is_free, size * limit * jnp.tanh(raw / limit), to_bounded(raw, bounds, size))
 
 
 def from_physical_units(
@@ -60,35 +57,28 @@ def from_physical_units(
     """The inverse of `in_physical_units`, in double precision. A value on a bound or beyond becomes
     one slightly inside.
     """
-    natural = np.asarray(theta, float) / np.array(scales.states.unknown_size)
-    bounds, limit = _scaled_bounds(system, scales), np.array(_free_limits(system, scales))
+    theta, size = np.asarray(theta, float), np.array(scales.states.unknown_size)
+    bounds, limit = _bounds(system), np.array(_free_limits(system, scales))
     is_free = np.array([not b for b in bounds], bool)
-    share = np.clip(natural / limit, -_MOST_SHARE, _MOST_SHARE)
-    return np.where(is_free, limit * np.arctanh(share), from_bounded(natural, bounds))
+    share = np.clip(theta / size / limit, -_MOST_SHARE, _MOST_SHARE)
+    return np.where(is_free, limit * np.arctanh(share), from_bounded(theta, bounds, size))
 
 
 def _like(raw: Array, numbers: Sequence[float]) -> Array:
     return jnp.asarray(np.array(numbers, float), raw.dtype)
 
 
-def _scaled_bounds(system: System, scales: Scales) -> list[Bounds]:
-    """The bounds of the unknowns in units of their natural sizes."""
-    return [
-        Bounds(
-            None if u.bounds.lower is None else u.bounds.lower / size,
-            None if u.bounds.upper is None else u.bounds.upper / size,
-        )
-        for u, size in zip(system.unknowns, scales.states.unknown_size, strict=True)
-    ]
+def _bounds(system: System) -> list[Bounds]:
+    return [unknown.bounds for unknown in system.unknowns]
 
 
-def _start(bounds: Bounds) -> float:
-    """Value before training, in the natural size: small, or the middle of an interval."""
+def _start(bounds: Bounds, size: float) -> float:
+    """Value before training: small in its natural size, or the middle of an interval."""
     if bounds.lower is not None and bounds.upper is not None:
         return bounds.lower / 2 + bounds.upper / 2
     if bounds.lower is not None:
-        return bounds.lower + _START
-    return 0.0 if bounds.upper is None else bounds.upper - _START
+        return bounds.lower + _START * size
+    return 0.0 if bounds.upper is None else bounds.upper - _START * size
 
 
 def _free_limits(system: System, scales: Scales) -> list[float]:

@@ -107,6 +107,7 @@ PAPER: dict[str, Any] = {
     "unknown_gain": 0.01,
     "control_hold": "previous",
     "grey_box": False,
+    "refit": False,
     "skip": "normalised",
     "physical_units": False,
     "ground_states": False,
