@@ -10,6 +10,7 @@ from physsm._values import Panel, Series
 from tests.models.phy_ssm.make import make_network
 
 STIFFNESS, DAMPING = 4.0, 0.3
+SETTINGS: dict[str, Any] = {"unknown_network": "none", "correct": True, "substeps": 2}
 TEXT = """x' = v
 v' = -?k*x - ?c*v
 unknown ?k, ?c constant
@@ -51,5 +52,4 @@ def true_states(times: np.ndarray, start: np.ndarray) -> np.ndarray:
 
 def make_unit(panel: Panel, text: str = TEXT, **changes: Any) -> Any:
     """The unit of a grey box, with steps of second order."""
-    settings = {"unknown_network": "none", "correct": True, "substeps": 2, **changes}
-    return make_network(text, panel, **settings).unit
+    return make_network(text, panel, **{**SETTINGS, **changes}).unit

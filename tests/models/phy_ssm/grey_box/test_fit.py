@@ -57,6 +57,7 @@ def test_its_stages_are_named_and_there_is_no_training(fitted):
     assert [stage.name for stage in fitted.stages] == ["start", "grey box"]
     assert all(0 < stage.error < 0.2 for stage in fitted.stages)
     assert fitted.training is None
+    assert fitted.network.config.substeps == SETTINGS["substeps"]
 
 
 def test_constants_are_recovered_with_a_hidden_velocity(fitted):

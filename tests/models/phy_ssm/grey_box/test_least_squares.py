@@ -91,6 +91,19 @@ def test_a_start_whose_equations_are_not_finite_takes_no_step():
     assert not local[1].any()
 
 
+@pytest.mark.parametrize("number", [1e30, np.inf])
+def test_nearly_singular_equations_end_in_no_error(number):
+    """As after a simulation that has nearly overflowed."""
+    normal, _, _ = random_problem(1)
+    local_local = normal.local_local.copy()
+    local_local[0, 1] = number
+    singular = normal._replace(local_local=local_local)
+    steps = gauss_newton_steps(singular, np.zeros(1), np.full((1, K), 1e3))
+    covariance = covariance_of_shared(singular, 0, np.ones((PIECES, ROWS, 1)))
+    assert all(np.isfinite(part).all() for part in (*steps, covariance))
+    assert (np.diagonal(covariance) > 0).all()
+
+
 def test_standard_errors_of_white_errors_are_those_of_linear_regression():
     normal, jacobian, error = random_problem(1)
     found = covariance_of_shared(normal, 0, np.ones((PIECES, ROWS, 1)))

@@ -71,6 +71,8 @@ class Judge:
 
     def candidate(self, network: Network, fit: Fit, scaled: Panel) -> Candidate:
         """A fit with a filter of its own, whose noises are in the order of its errors."""
+        if not fit.is_finite:
+            return Candidate(network, fit, np.inf)
         network = with_start(with_constants(network, fit.guess.shared), fit, scaled)
         return Candidate(network, fit, self.error(network))
 
@@ -79,6 +81,8 @@ class Judge:
         the weight of the likelihood in that choice, the first one unless another is clearly better.
         """
         best, chosen = candidate, candidate.network.config.likelihood
+        if not candidate.fit.is_finite:
+            return best, chosen
         is_given = "likelihood" in candidate.network.config.model_fields_set
         for weight in (chosen,) if is_given else (chosen, *_OTHER_LIKELIHOODS):
             network = with_chosen_noises(candidate.network, self.batch, self.context, weight)

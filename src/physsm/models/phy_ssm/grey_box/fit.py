@@ -30,7 +30,7 @@ from physsm.models.phy_ssm.grey_box.candidates import (
 from physsm.models.phy_ssm.grey_box.first_fit import first_fits, has_hidden_states
 from physsm.models.phy_ssm.grey_box.pieces import number_of_pieces
 from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess
-from physsm.models.phy_ssm.grey_box.substeps import enough_substeps
+from physsm.models.phy_ssm.grey_box.substeps import with_enough_substeps, with_more_substeps
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.unit import PhysicsUnit
 from physsm.physics.system import System
@@ -66,7 +66,7 @@ def fit_grey_box(
     """Constants and initial states from the training part, noises of the filter from windows of
     both parts; the validation part chooses between candidates and the hold of the controls.
     """
-    has_network = config.unknown_network != "none" and bool(of_kind(system, "varying"))
+    is_trained = config.unknown_network != "none" and bool(of_kind(system, "varying"))
     config = config.model_copy(update={"unknown_network": "none"})
     network = build_network(system, scales, config, seed)
     scaled = scales.table.scale(parts.train.panel)
@@ -74,7 +74,7 @@ def fit_grey_box(
     network, guesses = _with_scales_of_hidden(network, guesses, scaled)
     asked = parts.sizes.context + parts.sizes.horizon
     fitting = Fitting(scaled, asked, _all_pieces(parts, asked))
-    network, fits = _with_enough_substeps(network, fitting, guesses, has_network)
+    network, fits = with_enough_substeps(network, fitting, guesses, is_trained)
     judge = Judge(network, parts)
     rough = fitting.fit(physics_unit(network), guesses[0], iterations=0)
     start = best = judge.candidate(network, rough, scaled)
@@ -93,7 +93,9 @@ def fit_grey_box(
         # Of nearly equal ones the fit to longer pieces: forecasts may be asked for more later.
         if candidate.error < best.error / GAIN:
             best, fitting = candidate, longer
-    best, hold = with_best_hold(best, judge, fitting)
+    before, (best, hold) = (best, with_best_hold(best, judge, fitting))
+    if config.substeps is None and (fitting.length != asked or best is not before):
+        best = with_more_substeps(best, hold, judge, fitting, is_trained)
     chosen, likelihood = judge.with_noises(best)
     if not chosen.error <= start.error:
         (chosen, likelihood), best, hold = judge.with_noises(start), start, config.control_hold
@@ -108,21 +110,6 @@ def fit_grey_box(
         length=fitting.length,
         likelihood=likelihood,
     )
-
-
-def _with_enough_substeps(
-    network: Network, fitting: Fitting, guesses: list[Guess], is_trained: bool
-) -> tuple[Network, list[Fit]]:
-    """The network with the substeps that its best fit needs, and the fits with them."""
-    unit = physics_unit(network)
-    fits = [fitting.fit(unit, guess) for guess in guesses]
-    best = min(fits, key=lambda fit: fit.cost if np.isfinite(fit.cost) else np.inf)
-    substeps = enough_substeps(unit, fitting, best, is_trained=is_trained)
-    settings = network.config.model_copy(update={"substeps": substeps})
-    finer = build_network(unit.system, network.scales, settings, 0)
-    if substeps == len(unit.hold):
-        return finer, fits
-    return finer, [fitting.fit(physics_unit(finer), fit.guess) for fit in fits]
 
 
 def _finite(error: float) -> float | None:

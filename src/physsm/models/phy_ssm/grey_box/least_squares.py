@@ -19,6 +19,7 @@ _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-2, 1e-9, 1e9
 _WHOLE_STEP = 1e-4  # damping of a step that is nearly that of Gauss and Newton
 _LONGEST_STEP = 2.0  # of a shared variable in one iteration, in its natural size or its value
 _TINY = 1e-12
+_UNDETERMINED = 1e12  # variance of a shared variable where none can be computed
 
 
 class Solution(NamedTuple):
@@ -78,16 +79,21 @@ def covariance_of_shared(
     row as they are found to be; and from how much single pieces would move the variables.
     """
     local_local = normal.local_local[start]
+    nothing_known = _UNDETERMINED * np.eye(len(normal.shared_shared[start]))
+    if not np.isfinite(local_local).all():
+        return nothing_known
     cross, shared = normal.local_shared[start], normal.shared_shared[start]
-    by_shared = np.linalg.solve(local_local + _TINY * np.eye(local_local.shape[-1]), cross)
+    by_shared = _solve(_damped(local_local, np.full(len(local_local), _TINY)), cross)
     schur = shared - np.einsum("pqk,pqj->kj", cross, by_shared)
     schur = schur + (_TINY * (np.trace(schur) + 1)) * np.eye(len(schur))
-    inverse = np.linalg.inv(schur)
+    inverse = _solve(schur, np.eye(len(schur)))
     squares, lagged = normal.squares[start].sum(), normal.lagged[start].sum()
     pieces = weight.any((1, 2)).sum()
     number = max(weight.sum() - len(schur) - pieces * local_local.shape[-1], 1.0)
     correlation = np.clip(lagged / max(squares, _TINY), 0.0, 0.99)
     plain = inverse * (squares / number * (1 + correlation) / (1 - correlation))
+    if not np.isfinite(plain).all():
+        return nothing_known
     if pieces < 2 * len(schur):
         return plain
     scores = normal.shared_of_piece[start]
@@ -116,19 +122,29 @@ def gauss_newton_steps(
     local_local = _damped(parts.local_local, damping[:, None])
     shared_shared = _damped(parts.shared_shared, damping)
     cross = parts.local_shared
-    eliminated = np.linalg.solve(
-        local_local, np.concatenate([cross, parts.local[..., None]], axis=-1)
-    )
+    eliminated = _solve(local_local, np.concatenate([cross, parts.local[..., None]], axis=-1))
     by_shared, by_local = eliminated[..., :-1], eliminated[..., -1]
     schur = shared_shared - np.einsum("mpqk,mpqj->mkj", cross, by_shared)
     right = -parts.shared + np.einsum("mpqk,mpq->mk", cross, by_local)
     size = np.trace(schur, axis1=1, axis2=2)[:, None, None] + 1
     schur = schur + _TINY * size * np.eye(schur.shape[-1])
-    step_shared = np.linalg.solve(schur, right[..., None])[..., 0]
+    step_shared = _solve(schur, right[..., None])[..., 0]
     longest = (np.abs(step_shared) / np.maximum(np.abs(shared) / 2, 1)).max(-1, initial=0)
     step_shared *= np.minimum(1, _LONGEST_STEP / np.maximum(longest, _TINY))[:, None]
     step_local = -by_local - np.einsum("mpqk,mk->mpq", by_shared, step_shared)
     return step_shared, step_local
+
+
+def _solve(matrices: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solutions of linear systems; NaN for those whose matrix is singular, as after a simulation
+    that has nearly overflowed.
+    """
+    try:
+        return np.linalg.solve(matrices, right)
+    except np.linalg.LinAlgError:
+        if matrices.ndim == 2:
+            return np.full(right.shape, np.nan)
+        return np.stack([_solve(one, its) for one, its in zip(matrices, right, strict=True)])
 
 
 def _damped(blocks: np.ndarray, damping: np.ndarray) -> np.ndarray:

@@ -37,7 +37,7 @@ def refitted(
     costs = [fits[0].cost, *(fit.cost / GAIN**5 for fit in fits[1:])]
     best = int(np.argmin(np.where(np.isfinite(costs), costs, np.inf)))
     fit = fits[best]
-    if not np.isfinite(costs[best]) or not np.isfinite(fit.guess.states).all():
+    if not fit.is_finite:
         return None
     network = with_start(with_constants(network, fit.guess.shared), fit, scaled, keep_noises=True)
     return network, fit

@@ -61,6 +61,12 @@ class Fit:
     errors: Float[np.ndarray, " channels"]
     covariance: Float[np.ndarray, "k k"]
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether the simulation is finite."""
+        is_finite = np.isfinite(self.guess.states).all() and np.isfinite(self.guess.shared).all()
+        return bool(np.isfinite(self.cost) and is_finite)
+
 
 def shoot(
     unit: PhysicsUnit,

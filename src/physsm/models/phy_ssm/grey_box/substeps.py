@@ -10,21 +10,64 @@ from __future__ import annotations
 import equinox as eqx
 import numpy as np
 
-from physsm.models.phy_ssm.grey_box.candidates import Fitting
-from physsm.models.phy_ssm.grey_box.shooting import Fit, step_towards
+from physsm.models.phy_ssm.build import build_network
+from physsm.models.phy_ssm.config import Hold
+from physsm.models.phy_ssm.grey_box.candidates import (
+    GAIN,
+    Candidate,
+    Fitting,
+    Judge,
+    physics_unit,
+    with_hold,
+)
+from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess, step_towards
+from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.unit import PhysicsUnit, hold_weights
 from physsm.nn.layers import parameter
 
 _FINER = 4  # times the substeps, of the simulation that stands for the truth
 _BIAS = 0.3  # largest bias of a constant, in standard errors
 _ERROR = 0.05  # largest error of the integrator, in errors of the simulation
-_MOST, _MOST_TRAINED = 16, 4  # substeps; the second where a network is trained with them
+_MOST, _MOST_TRAINED = 32, 4  # substeps; the second where a network is trained with them
+
+
+def with_enough_substeps(
+    network: Network, fitting: Fitting, guesses: list[Guess], is_trained: bool
+) -> tuple[Network, list[Fit]]:
+    """The network with the substeps that its best fit needs, and the fits with them."""
+    unit = physics_unit(network)
+    fits = [fitting.fit(unit, guess) for guess in guesses]
+    if network.config.substeps is not None:
+        return network, fits
+    best = min(fits, key=lambda fit: fit.cost if np.isfinite(fit.cost) else np.inf)
+    substeps = enough_substeps(unit, fitting, best, is_trained=is_trained)
+    finer = _network_with_substeps(network, substeps)
+    if substeps == len(unit.hold):
+        return finer, fits
+    return finer, [fitting.fit(physics_unit(finer), fit.guess) for fit in fits]
+
+
+def with_more_substeps(
+    best: Candidate, hold: Hold, judge: Judge, fitting: Fitting, is_trained: bool
+) -> Candidate:
+    """The candidate with more substeps, if its last pieces and hold make constants so certain that
+    the bias of the substeps so far would show.
+    """
+    network = with_hold(best.network, hold)
+    unit = physics_unit(network)
+    substeps = enough_substeps(unit, fitting, best.fit, is_trained=is_trained)
+    if substeps == len(unit.hold):
+        return best
+    network = _network_with_substeps(network, substeps)
+    fit = fitting.fit(physics_unit(network), best.fit.guess)
+    finer = judge.candidate(network, fit, fitting.scaled)
+    return finer if finer.error < best.error / GAIN else best
 
 
 def enough_substeps(unit: PhysicsUnit, fitting: Fitting, fit: Fit, *, is_trained: bool) -> int:
-    """Substeps that a fit needs; as many as it has if these are enough or were asked for."""
+    """Substeps that a fit needs; as many as it has if these are enough."""
     now, most = len(unit.hold), _MOST_TRAINED if is_trained else _MOST
-    if unit.config.substeps is not None:
+    if now >= most:
         return now
     finer = _with_substeps(unit, _FINER * now)
     scaled, length, pieces = fitting
@@ -42,3 +85,9 @@ def _with_substeps(unit: PhysicsUnit, substeps: int) -> PhysicsUnit:
     settings = unit.config.model_copy(update={"substeps": substeps})
     weights = hold_weights(unit.system, unit.scales.table.controls, settings)
     return eqx.tree_at(lambda unit: unit.hold, unit, parameter(weights))
+
+
+def _network_with_substeps(network: Network, substeps: int) -> Network:
+    """A network of the same shape before its fit, with this number of substeps."""
+    settings = network.config.model_copy(update={"substeps": substeps})
+    return build_network(physics_unit(network).system, network.scales, settings, 0)
