@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from physsm import PhySSM, System, load
+from physsm._errors import TrainingError
 from physsm._values import Forecast, Panel, Query
 from physsm.models.grey_box import GreyBox
 from physsm.models.phy_ssm.forecaster import FittedPhySSM
@@ -128,3 +129,12 @@ def test_the_grey_box_is_the_same_fit(fitted, fitted_otherwise):
         assert box.stages == wanted.stages
         for key, array in box.arrays().items():
             np.testing.assert_array_equal(array, wanted.arrays()[key], err_msg=key)
+
+
+def test_a_text_that_cannot_be_simulated_says_so():
+    """A root of numbers that are all negative."""
+    panel = noisy_panel(0)
+    below = replace(panel, values=panel.values - 100)
+    model = PhySSM(System.parse("x' = -?a*sqrt(x)\nunknown ?a constant\nobserve x"), **SETTINGS)
+    with pytest.raises(TrainingError, match=r"cannot be simulated.*The state x is not finite"):
+        model.fit(below.select(ORDER[:6]), below.select(ORDER[6:]), seed=0)

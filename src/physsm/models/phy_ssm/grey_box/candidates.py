@@ -18,6 +18,7 @@ from physsm.models.phy_ssm.grey_box.filter_fit import (
     with_chosen_noises,
     with_start,
 )
+from physsm.models.phy_ssm.grey_box.first_fit import CLOSE, FirstFit
 from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess, shoot
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.unit import PhysicsUnit, hold_weights
@@ -25,6 +26,9 @@ from physsm.nn.layers import parameter
 
 _ITERATIONS = 100
 GAIN = 0.99  # share of the validation error that makes a difference
+_FAILED = 2.0  # times the error of the rough fit, from which on a fit from it has failed
+_LARGE_ERROR = 0.5  # of a fit that has failed anyway, scaled
+_GROWTH = 3.0  # of the length of pieces after such a failure
 _OTHER_LIKELIHOODS = (0.1,)  # weights that are tried beside that of the settings
 # The same for another hold, in training and validation: differences of a few percent are chance.
 _HOLD_GAIN = 0.95
@@ -47,6 +51,32 @@ class Fitting(NamedTuple):
             iterations=iterations,
             least_pieces=self.least_pieces,
         )
+
+    def fit_from(self, unit: PhysicsUnit, first: FirstFit) -> Fit:
+        """The fit from a rough one. If that fails, by pieces that grow to the asked length: each
+        fit is then near enough to the next one, even where small errors grow (chaos).
+        """
+        fit = self.fit(unit, first.guess)
+        growing = _between(first.length, self.length)
+        if is_found(fit, first) or not growing:
+            return fit
+        guess = first.guess
+        for length in growing:
+            guess = self._replace(length=length, least_pieces=1).fit(unit, guess).guess
+        grown = self.fit(unit, guess)
+        return grown if not fit.cost <= grown.cost else fit
+
+
+def is_found(fit: Fit, first: FirstFit) -> bool:
+    """Whether a fit is about as close as the rough one, whose pieces are shorter."""
+    limit = min(_LARGE_ERROR, _FAILED * max(first.error, CLOSE))
+    return bool(fit.errors.max(initial=0) <= limit)
+
+
+def _between(shortest: int, longest: int) -> list[int]:
+    """Lengths from the shortest to below the longest, each about three times the one before."""
+    number = int(np.ceil(np.log(max(longest / shortest, 1.0)) / np.log(_GROWTH)))
+    return [round(shortest * (longest / shortest) ** (i / number)) for i in range(number)]
 
 
 class Candidate(NamedTuple):

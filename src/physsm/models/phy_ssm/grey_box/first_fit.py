@@ -6,6 +6,8 @@ Elsewhere hidden states and unknowns start from random draws.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from jaxtyping import Float
 from numpy.random import Generator
@@ -19,21 +21,34 @@ from physsm.models.phy_ssm.unit import PhysicsUnit
 from physsm.physics.structure import slope_of
 
 _ROWS_OF_SIGNAL = 24  # rows of the coarse grid in the time in which signals change
-_SIGNAL_TIMES = 5  # length of a piece
+# Length of a piece in each attempt. Shorter ones have fewer minima, because simulations from wrong
+# constants go less astray, but say less of slow constants.
+_SIGNAL_TIMES = (5.0, 2.5, 5.0)
+ATTEMPTS = len(_SIGNAL_TIMES)
 _SHORTEST, _LONGEST = 12, 160  # rows of a piece
 _MOST_ROWS = 1200  # of all pieces
 _RANDOM_STARTS, _FEW_STARTS = 24, 4  # with hidden states, and without
 _ITERATIONS = 12
 FIRST_FITS = 4  # with hidden states
-_CLOSE = 0.05  # error of a fit, scaled, after which no other minimum is looked for
+CLOSE = 0.05  # error of a fit, scaled, after which no other minimum is looked for
+
+
+class FirstFit(NamedTuple):
+    """A rough fit: unknowns, states and per-series terms at all rows of a panel, the largest error
+    of a channel, scaled, and the length of its pieces in rows of the panel.
+    """
+
+    guess: Guess
+    error: float
+    length: int
 
 
 def first_fits(
     unit: PhysicsUnit, scaled: Panel, seed: int, attempt: int = 0, number: int = FIRST_FITS
-) -> list[Guess]:
-    """Unknowns, states and per-series terms at all rows of the panel, the best first. With hidden
-    states there are up to `number` of them, each from draws of its own: they may be in different
-    minima. Each `attempt` has other draws.
+) -> list[FirstFit]:
+    """Rough fits, the best first. With hidden states there are up to `number` of them, each from
+    draws of its own: they may be in different minima. Each `attempt` has other draws, and
+    pieces of another length.
     """
     rng = np.random.default_rng([seed, attempt])
     span = unit.scales.states.signal_time
@@ -41,7 +56,7 @@ def first_fits(
     coarse = thinned(scaled, factor)
     rows = max(1.0, span / factor)
     known = smoothed_states(unit, coarse, max(1, round(rows / 8)))
-    length = int(np.clip(_SIGNAL_TIMES * rows, _SHORTEST, _LONGEST))
+    length = int(np.clip(_SIGNAL_TIMES[attempt] * rows, _SHORTEST, _LONGEST))
     fits: list[Fit] = []
     for _ in range(number if has_hidden_states(unit) else 1):
         guesses = _guesses(unit, coarse, known, rows, rng)
@@ -56,11 +71,16 @@ def first_fits(
                 rounds=3,
             )
         )
-        if fits[-1].errors.max(initial=0) < _CLOSE:
+        if not attempt and fits[-1].errors.max(initial=0) < CLOSE:
             break
     fits = sorted(fits, key=lambda fit: fit.cost if np.isfinite(fit.cost) else np.inf)
-    guesses = [fit.guess for fit in fits]
-    return [guess._replace(states=_at_all_rows(guess.states, coarse, scaled)) for guess in guesses]
+
+    def at_all_rows(fit: Fit) -> FirstFit:
+        states = _at_all_rows(fit.guess.states, coarse, scaled)
+        error = float(fit.errors.max(initial=0))
+        return FirstFit(fit.guess._replace(states=states), error, length * factor)
+
+    return [at_all_rows(fit) for fit in fits]
 
 
 def has_hidden_states(unit: PhysicsUnit) -> bool:

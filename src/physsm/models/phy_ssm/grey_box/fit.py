@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from physsm._errors import TrainingError
 from physsm._values import Panel
 from physsm.data.parts import Parts
 from physsm.models._network.fitted import Stage
@@ -21,21 +22,29 @@ from physsm.models.phy_ssm.bypass_inputs import PhySSMScales
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.grey_box.candidates import (
     GAIN,
+    Candidate,
     Fitting,
     Judge,
+    is_found,
     physics_unit,
     with_best_hold,
     with_hold,
 )
-from physsm.models.phy_ssm.grey_box.first_fit import first_fits, has_hidden_states
+from physsm.models.phy_ssm.grey_box.first_fit import (
+    ATTEMPTS,
+    FirstFit,
+    first_fits,
+    has_hidden_states,
+)
 from physsm.models.phy_ssm.grey_box.pieces import number_of_pieces
-from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess
+from physsm.models.phy_ssm.grey_box.shooting import Fit
 from physsm.models.phy_ssm.grey_box.substeps import with_enough_substeps, with_more_substeps
 from physsm.models.phy_ssm.network import Network
+from physsm.models.phy_ssm.not_finite import explain_not_finite
 from physsm.models.phy_ssm.unit import PhysicsUnit
 from physsm.physics.system import System
 
-_ATTEMPTS, _GOOD_ERROR = 3, 0.5  # with a larger error, scaled, other starts are tried
+_GOOD_ERROR = 0.5  # of the validation part, scaled, after which a refit looks for no other minimum
 _LONGER = 8  # times the asked length, of longer pieces
 
 
@@ -70,26 +79,16 @@ def fit_grey_box(
     config = config.model_copy(update={"unknown_network": "none"})
     network = build_network(system, scales, config, seed)
     scaled = scales.table.scale(parts.train.panel)
-    guesses = first_fits(physics_unit(network), scaled, seed)
-    network, guesses = _with_scales_of_hidden(network, guesses, scaled)
     asked = parts.sizes.context + parts.sizes.horizon
     fitting = Fitting(scaled, asked, _all_pieces(parts, asked))
-    network, fits = with_enough_substeps(network, fitting, guesses, is_trained)
     judge = Judge(network, parts)
-    rough = fitting.fit(physics_unit(network), guesses[0], iterations=0)
-    start = best = judge.candidate(network, rough, scaled)
-    for attempt in range(1, _ATTEMPTS + 1):
-        candidates = [judge.candidate(network, fit, scaled) for fit in fits]
-        best = min([best, *candidates], key=lambda candidate: candidate.error)
-        if best.error < _GOOD_ERROR or not has_hidden_states(physics_unit(network)):
-            break
-        guesses = first_fits(physics_unit(network), scaled, seed, attempt)
-        fits = [fitting.fit(physics_unit(network), guess) for guess in guesses]
+    start, best = _start_and_best(network, fitting, judge, seed, is_trained)
+    if not np.isfinite(best.error):
+        raise _hopeless(best, judge)
     for length in _longer(asked, int(scaled.lengths.max())):
         longer = Fitting(scaled, length, _all_pieces(parts, length))
-        candidate = judge.candidate(
-            network, longer.fit(physics_unit(network), best.fit.guess), scaled
-        )
+        fit = longer.fit(physics_unit(best.network), best.fit.guess)
+        candidate = judge.candidate(best.network, fit, scaled)
         # Of nearly equal ones the fit to longer pieces: forecasts may be asked for more later.
         if candidate.error < best.error / GAIN:
             best, fitting = candidate, longer
@@ -110,6 +109,42 @@ def fit_grey_box(
         length=fitting.length,
         likelihood=likelihood,
     )
+
+
+def _start_and_best(
+    network: Network, fitting: Fitting, judge: Judge, seed: int, is_trained: bool
+) -> tuple[Candidate, Candidate]:
+    """The rough fit to begin with, and the best of the fits from rough ones. Where states are
+    hidden and fits from some rough ones have failed, others are tried.
+    """
+    candidates: list[Candidate] = []
+    is_hidden = has_hidden_states(physics_unit(network))
+    for attempt in range(ATTEMPTS):
+        first = first_fits(physics_unit(network), fitting.scaled, seed, attempt)
+        own, first = _with_scales_of_hidden(network, first, fitting.scaled)
+        own, fits = with_enough_substeps(own, fitting, first, is_trained)
+        if not attempt:
+            rough = fitting.fit(physics_unit(own), first[0].guess, iterations=0)
+            candidates.append(judge.candidate(own, rough, fitting.scaled))
+        candidates += [judge.candidate(own, fit, fitting.scaled) for fit in fits]
+        if is_found(_best(candidates).fit, first[0]) or not is_hidden:
+            break
+    return candidates[0], _best(candidates)
+
+
+def _hopeless(best: Candidate, judge: Judge) -> TrainingError:
+    """The error of a text whose simulations are finite from no start."""
+    reason = explain_not_finite(best.network, judge.batch, judge.context)
+    return TrainingError(
+        "the physics cannot be simulated: from every start and with every tried value of the "
+        f"unknowns, a state was not a finite number{f'. {reason}' if reason else ''}\n"
+        "  check the signs of the text against the data (a root or a logarithm of a negative "
+        "number?), and set bounds on the unknowns and states (state x >= 0)"
+    )
+
+
+def _best(candidates: list[Candidate]) -> Candidate:
+    return min(candidates, key=lambda candidate: candidate.error)
 
 
 def _finite(error: float) -> float | None:
@@ -156,27 +191,27 @@ def physical(unit: PhysicsUnit, shared: np.ndarray) -> np.ndarray:
 
 
 def _with_scales_of_hidden(
-    network: Network, guesses: list[Guess], scaled: Panel
-) -> tuple[Network, list[Guess]]:
+    network: Network, first: list[FirstFit], scaled: Panel
+) -> tuple[Network, list[FirstFit]]:
     """The network with scales of hidden states as they are along the best first trajectories."""
     unit, scales = physics_unit(network), network.scales
     hidden = scales.states.channel_of_state < 0
     if not hidden.any():
-        return network, guesses
+        return network, first
     valid = np.arange(scaled.times.shape[1]) < scaled.lengths[:, None]
     before = np.array(scales.states.state_scale)
-    z = guesses[0].states[valid] * before
+    z = first[0].guess.states[valid] * before
     mean, std = z.mean(0), z.std(0)
     std = np.maximum(std, 0.05 * np.abs(mean))
     scale = np.where(hidden & (std > 1e-3 * before), std, before)
     offset = np.where(hidden, mean / scale, scales.states.state_offset)
     states = scales_of_states(unit.system, scales.table, scales.states, scale, offset)
     scales = replace(scales, states=states)
-    rescaled = [
-        guess._replace(
-            shared=from_physical_units(unit.system, scales, physical(unit, guess.shared)),
-            states=guess.states * (before / scale),
-        )
-        for guess in guesses
-    ]
-    return build_network(unit.system, scales, network.config, 0), rescaled
+
+    def rescaled(one: FirstFit) -> FirstFit:
+        shared = from_physical_units(unit.system, scales, physical(unit, one.guess.shared))
+        guess = one.guess._replace(shared=shared, states=one.guess.states * (before / scale))
+        return one._replace(guess=guess)
+
+    network = build_network(unit.system, scales, network.config, 0)
+    return network, [rescaled(one) for one in first]

@@ -30,7 +30,7 @@ def refitted(
     shared = np.asarray(unit.constants, float)
     guesses = [Guess(shared, states, np.zeros((len(panel), len(unit.per_series))))]
     if has_hidden_states(unit) and not box.is_good:
-        guesses += first_fits(unit, scaled, seed, number=1)
+        guesses += [first.guess for first in first_fits(unit, scaled, seed, number=1)]
     fitting = Fitting(scaled, box.length, 1)
     fits = [fitting.fit(unit, guess) for guess in guesses]
     # Another minimum must be clearly better.

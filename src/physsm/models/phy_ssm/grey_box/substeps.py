@@ -20,7 +20,8 @@ from physsm.models.phy_ssm.grey_box.candidates import (
     physics_unit,
     with_hold,
 )
-from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess, step_towards
+from physsm.models.phy_ssm.grey_box.first_fit import FirstFit
+from physsm.models.phy_ssm.grey_box.shooting import Fit, step_towards
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.unit import PhysicsUnit, hold_weights
 from physsm.nn.layers import parameter
@@ -32,11 +33,11 @@ _MOST, _MOST_TRAINED = 32, 4  # substeps; the second where a network is trained 
 
 
 def with_enough_substeps(
-    network: Network, fitting: Fitting, guesses: list[Guess], is_trained: bool
+    network: Network, fitting: Fitting, first: list[FirstFit], is_trained: bool
 ) -> tuple[Network, list[Fit]]:
     """The network with the substeps that its best fit needs, and the fits with them."""
     unit = physics_unit(network)
-    fits = [fitting.fit(unit, guess) for guess in guesses]
+    fits = [fitting.fit_from(unit, one) for one in first]
     if network.config.substeps is not None:
         return network, fits
     best = min(fits, key=lambda fit: fit.cost if np.isfinite(fit.cost) else np.inf)
