@@ -9,12 +9,12 @@ from pathlib import Path
 # Set before JAX is imported. Tests compile many programs and run each for milliseconds: without
 # optimisation, compiling takes a quarter of the time. LLVM compiles a tenth faster for a processor
 # with few features. Programs that tests start inherit this.
-_FEW_FEATURES = " --xla_cpu_max_isa=SSE4_2" if platform.machine() in ("x86_64", "AMD64") else ""
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false "
-    f"--xla_cpu_parallel_codegen_split_count=1{_FEW_FEATURES}",
+    "--xla_cpu_parallel_codegen_split_count=1"
+    + (" --xla_cpu_max_isa=SSE4_2" if platform.machine() in ("x86_64", "AMD64") else ""),
 )
 # Each core already has a worker. Threads of BLAS would wait for work, and take a core to do so.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -130,10 +130,6 @@ def pytest_collection_modifyitems(items):
 
 def pytest_collection_finish():
     """What all modules hold is no garbage; to look through it takes half a second each time."""
-    from physsm import _programs  # not before the hook that checks what is imported
-
-    # No program is optimised, see above, also none of those that have their own level.
-    _programs._QUICK["xla_backend_optimization_level"] = 0
     gc.freeze()
 
 
