@@ -39,7 +39,7 @@ from xdist.scheduler import LoadScopeScheduling
 from tests.examples import examples
 
 # Tracing makes millions of objects, of which hardly any is garbage: look for it less often.
-gc.set_threshold(50_000, 50, 50)
+gc.set_threshold(400_000, 50, 50)
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
