@@ -163,3 +163,10 @@ def test_prepare_compiles_without_running(cache, monkeypatch):
     program.prepare(*ARGUMENTS)
     monkeypatch.setattr(program, "_compile", None)
     program(*ARGUMENTS)
+
+
+def test_a_level_of_optimisation_in_xla_flags_holds_for_quick_programs_too(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
+    assert _programs._quick_options() == {"xla_cpu_use_fusion_emitters": False}
+    monkeypatch.delenv("XLA_FLAGS")
+    assert _programs._quick_options()["xla_backend_optimization_level"] == 1

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import os
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
@@ -89,8 +90,8 @@ class Program:
         if traced is None:
             traced = export.export(jax.jit(from_leaves))(*leaves)
             _write(path, traced)
-        options = _QUICK if self._quick and jax.default_backend() == "cpu" else None
-        return jax.jit(traced.call).lower(*leaves).compile(options)
+        is_quick = self._quick and jax.default_backend() == "cpu"
+        return jax.jit(traced.call).lower(*leaves).compile(_quick_options() if is_quick else None)
 
     def _cache_path(self, leaves: list[Any], structure: Any) -> Path | None:
         folder = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
@@ -120,6 +121,12 @@ def release_memory() -> None:
     trim = getattr(library, "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def _quick_options() -> dict[str, Any]:
+    """Options of a quick program; one that the user has set in XLA_FLAGS stays as it is."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    return {name: value for name, value in _QUICK.items() if f"--{name}=" not in flags}
 
 
 def _read(path: Path | None) -> export.Exported | None:

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: in a process of its own."""
+"""The command line: help, systems and `explain`, bad input, broken streams and encodings."""
 
 import json
 import os
@@ -10,19 +10,7 @@ import sys
 import pytest
 
 from physsm.physics.read import system_names
-
-COMMAND = [sys.executable, "-c", "from physsm.cli.main import run; run()"]
-
-
-def physsm(*arguments: str, cwd=None, env: dict | None = None) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=cwd,
-        env={**os.environ, **(env or {})},
-    )
+from tests.cli.command import COMMAND, physsm, physsm_here
 
 
 def test_help_lists_the_commands():
@@ -30,8 +18,8 @@ def test_help_lists_the_commands():
     assert result.returncode == 0
     assert "systems" in result.stdout
     assert "explain" in result.stdout
-    assert physsm("explain", "--help").returncode == 0
-    assert physsm().returncode == 2
+    assert physsm_here("explain", "--help").returncode == 0
+    assert physsm_here().returncode == 2
 
 
 def test_standard_input_and_module(tmp_path):
@@ -54,17 +42,17 @@ def test_version():
 
 def test_systems():
     table = physsm("systems").stdout
-    rows = json.loads(physsm("systems", "--json").stdout)
+    rows = json.loads(physsm_here("systems", "--json").stdout)
     assert [row["name"] for row in rows] == system_names()
     assert all(row["name"] in table and row["summary"] in table for row in rows)
-    narrow = physsm("systems", env={"COLUMNS": "60", "FORCE_COLOR": "1"}).stdout
+    narrow = physsm_here("systems", env={"COLUMNS": "60", "FORCE_COLOR": "1"}).stdout
     assert all(row["name"] in narrow for row in rows)
     quadrotor = next(row for row in rows if row["name"] == "quadrotor")
     assert quadrotor == quadrotor | {"states": 10, "extended": 11, "controls": 7, "unknowns": 50}
 
 
 def test_explain_json_has_the_promised_keys():
-    result = json.loads(physsm("explain", "sir_conserving", "--json").stdout)
+    result = json.loads(physsm_here("explain", "sir_conserving", "--json").stdout)
     assert result["names"] == ["S", "I", "R"]
     assert result["controls"] == []
     assert result["mask_A"] == [[1, 0, 0], [1, 1, 0], [0, 1, 0]]
@@ -117,14 +105,14 @@ def test_explain_uses_marks_where_the_terminal_is_too_narrow():
 
 
 def test_explain_colours_a_terminal():
-    result = physsm("explain", "pendulum", env={"FORCE_COLOR": "1", "TERM": "xterm-256color"})
+    result = physsm_here("explain", "pendulum", env={"FORCE_COLOR": "1", "TERM": "xterm-256color"})
     assert re.search(r"\x1b\[1;33m *\?", result.stdout)  # learned
     assert re.search(r"\x1b\[36m *1", result.stdout)  # known
     assert re.search(r"\x1b\[90m *0", result.stdout)  # never
 
 
 def test_explain_latex():
-    result = physsm("explain", "pendulum", "--latex")
+    result = physsm_here("explain", "pendulum", "--latex")
     assert result.stdout.count(r"\star") == 5
     assert r"\sin{\left(\theta \right)}" in result.stdout
     assert result.stdout.count(r"\left") == result.stdout.count(r"\right")
@@ -150,11 +138,18 @@ def test_bad_input_ends_with_one_message_and_exit_code_2(tmp_path, arguments, me
     (tmp_path / "wrong.phys").write_text("x' = y")
     (tmp_path / "binary.phys").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "folder.phys").mkdir()
-    result = physsm(*arguments, cwd=tmp_path)
+    result = physsm_here(*arguments, cwd=tmp_path)
     assert result.returncode == 2
     assert message in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
+
+
+def test_bad_input_ends_the_process_with_exit_code_2():
+    result = physsm("explain", "pendulm")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "did you mean pendulum?" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--debug", "explain", "x"], ["explain", "x", "--debug"]])

@@ -18,7 +18,7 @@ from physsm.cli.data import data
 from physsm.cli.data_tables import size
 from physsm.datasets import _sources
 from physsm.datasets._sources import File, Source
-from tests.cli.test_commands import physsm
+from tests.cli.command import physsm
 
 TABLE = """series,time,level,[flow],pump
 a,0,1.0,,1

@@ -1,6 +1,7 @@
 """A run that was fitted with a series column, on a table of one series without that column."""
 
 import json
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -8,7 +9,10 @@ import pytest
 
 from physsm import load
 from physsm._errors import DataError, PhyssmError
-from tests.cli.test_commands import physsm
+from physsm.benchmark import physics_baselines
+from tests.cli.command import physsm_here
+
+pytestmark = pytest.mark.usefixtures("without_type_checks")  # a user has none of them
 
 
 def make_table(series: int) -> pl.DataFrame:
@@ -22,13 +26,15 @@ def make_table(series: int) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
+    """The physics is there for the unit; no baseline around its equations is needed."""
     folder = tmp_path_factory.mktemp("one_series")
     make_table(8).write_csv(folder / "many.csv")
     make_table(1).drop("flight").write_csv(folder / "one.csv")
     make_table(1).write_csv(folder / "named.csv")
     (folder / "my.phys").write_text("control u\nx' = ?a*x + ?b*u\nunit x = cm\n")
     options = "--physics my.phys --series flight --model arx --out run --json"
-    result = physsm("fit", "many.csv", *options.split(), cwd=folder)
+    with patch.object(physics_baselines, "PHYSICS_BASELINES", ()):
+        result = physsm_here("fit", "many.csv", *options.split(), cwd=folder)
     assert result.returncode == 0, result.stderr
     rows = json.loads(result.stdout)["rows"]
     assert all(row["channel_errors"]["x"]["unit"] == "cm" for row in rows)
@@ -37,7 +43,7 @@ def folder(tmp_path_factory):
 
 def test_it_is_evaluated_as_one_series(folder):
     found = [
-        json.loads(physsm("evaluate", "run", name, "--json", cwd=folder).stdout)
+        json.loads(physsm_here("evaluate", "run", name, "--json", cwd=folder).stdout)
         for name in ("one.csv", "named.csv")
     ]
     assert found[0]["rows"] == found[1]["rows"]
@@ -47,7 +53,7 @@ def test_it_is_forecast_as_one_series(folder):
     future = pl.DataFrame({"t": [6.0, 6.1], "u": [1.0, 1.0]})
     future.write_csv(folder / "future.csv")
     options = "--times future.csv --out out.csv"
-    result = physsm("forecast", "run", "one.csv", *options.split(), cwd=folder)
+    result = physsm_here("forecast", "run", "one.csv", *options.split(), cwd=folder)
     assert result.returncode == 0, result.stderr
     table = pl.read_csv(folder / "out.csv")
     assert "flight" not in table.columns

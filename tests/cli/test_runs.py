@@ -1,28 +1,22 @@
 """From a table to a forecast on the command line: runs, their folders, and what goes wrong."""
 
-import contextlib
-import io
 import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
-from unittest.mock import patch
 
-import jax
 import numpy as np
 import polars as pl
 import pytest
 
 from physsm.benchmark.evaluate import BASELINES
 from physsm.benchmark.physics_baselines import PHYSICS_BASELINES
-from physsm.cli.main import run as run_command
+from tests.cli.command import COMMAND, physsm_here
 
 pytestmark = pytest.mark.usefixtures("without_type_checks")  # a user has none of them
 
-COMMAND = [sys.executable, "-c", "from physsm.cli.main import run; run()"]
 CONFIG = """\
 context = 12
 horizon = 6
@@ -85,20 +79,10 @@ class Desk:
 
     def refused(self, *arguments: str) -> str:
         """In this process, which is faster: an error that is no message would come through."""
-        says = io.StringIO()
-        with (
-            jax.enable_x64(False),
-            contextlib.chdir(self.folder),
-            patch.object(sys, "argv", ["physsm", *arguments]),
-            contextlib.redirect_stdout(io.StringIO()),
-            contextlib.redirect_stderr(says),
-            pytest.raises(SystemExit) as end,
-        ):
-            run_command()
-        message = says.getvalue()
-        assert end.value.code == 2, message
-        assert message.startswith("error: ") or "Usage" in message
-        return message
+        result = physsm_here(*arguments, cwd=self.folder)
+        assert result.returncode == 2, result.stderr
+        assert result.stderr.startswith("error: ") or "Usage" in result.stderr
+        return result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -193,19 +177,10 @@ def test_a_finished_run_is_not_trained_again(desk, run):
 def test_the_question_and_the_validation_table_of_a_baseline(desk, run):
     """In this process, which is faster."""
     arguments = "fit table.csv --series flight --controls force --model arx --horizon 8 --context 1"
-    out = io.StringIO()
-    with (
-        jax.enable_x64(False),
-        contextlib.chdir(desk.folder),
-        patch.object(
-            sys, "argv", ["physsm", *arguments.split(), "--validation", "table.csv", "--out", "q"]
-        ),
-        contextlib.redirect_stdout(out),
-        pytest.raises(SystemExit) as end,
-    ):
-        run_command()
-    assert end.value.code in (0, None)
-    assert out.getvalue().startswith("Asked: the next 8 time steps from a context of 2.\n")
+    more = ["--validation", "table.csv", "--out", "q"]
+    result = physsm_here(*arguments.split(), *more, cwd=desk.folder)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("Asked: the next 8 time steps from a context of 2.\n")
     note = json.loads((desk.folder / "q" / "run.json").read_text())
     assert note["request"]["validation"] == note["request"]["fingerprint"]
     assert note["question"] == {

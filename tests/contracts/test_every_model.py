@@ -45,7 +45,13 @@ OWN = {
         "training": {"steps": 200, "optimiser": {"learning_rate": 0.02}},
     },
     "latent_ode": {"training": {"steps": 100}},
-    "ode2vae": {"latent": 4, "training": {"steps": 100}},
+    "ode2vae": {
+        "latent": 4,
+        "training": {"steps": 100, "batch_size": 6, "optimiser": {"learning_rate": 0.006}},
+    },
+    "pi_vae": {
+        "training": {"steps": 40, "batch_size": 8, "optimiser": {"learning_rate": 0.01}},
+    },
     "s5": {
         "encoder": {"width": 16, "states": 16, "depth": 1},
         "unit": {"width": 16, "states": 16, "depth": 1},
@@ -64,9 +70,9 @@ def model_class(name: str) -> type[AbstractForecaster]:
 def forecaster(name: str) -> AbstractForecaster:
     model = model_class(name)
     system = System.load("oscillator")
-    settings = small_settings(name)
-    if model.trains and name not in BARELY_TRAINED:
-        settings = learning_settings(name)
+    settings = learning_settings(name) if model.trains else small_settings(name)
+    if name in BARELY_TRAINED:
+        settings = merged(settings, {"training": {"steps": 10}})
     return model.create(system if model.physics else None, settings)
 
 

@@ -35,20 +35,33 @@ def test_lifted_form_equals_the_written_equations(name, dtype, tolerance):
 def test_first_rows_are_the_written_equations(name):
     system = System.load(name)
     theta, z, u = random_point(system, 0, jnp.float64)
-    A, B = system.assemble(theta, system.lift(z), u)
-    n = len(system.states)
-    np.testing.assert_allclose(system.drift(theta, z, u), (A @ system.lift(z) + B @ u)[:n])
+
+    @jax.jit
+    def both(theta, z, u):
+        A, B = system.assemble(theta, system.lift(z), u)
+        return system.drift(theta, z, u), A @ system.lift(z) + B @ u
+
+    drift, lifted = both(theta, z, u)
+    np.testing.assert_allclose(drift, lifted[: len(system.states)])
 
 
 def test_unknowns_fill_exactly_the_masked_entries(name):
     system = System.load(name)
     theta, z, u = random_point(system, 1, jnp.float64)
-    z_ext = system.lift(z)
-    A, B = system.assemble(theta, z_ext, u)
-    A_known, B_known = system.A_known(z_ext, u), system.B_known(z_ext, u)
+
+    @jax.jit
+    def matrices(theta, z, u):
+        z_ext = system.lift(z)
+        return (
+            *system.assemble(theta, z_ext, u),
+            system.A_known(z_ext, u),
+            system.B_known(z_ext, u),
+        )
+
+    A, B, A_known, B_known = map(np.asarray, matrices(theta, z, u))
     np.testing.assert_array_equal(A_known != A, system.mask_A)
     np.testing.assert_array_equal(B_known != B, system.mask_B)
-    zero_A, zero_B = system.assemble(jnp.zeros_like(theta), z_ext, u)
+    zero_A, zero_B, _, _ = matrices(np.zeros_like(theta), z, u)
     np.testing.assert_array_equal(zero_A, A_known)
     np.testing.assert_array_equal(zero_B, B_known)
 
@@ -56,17 +69,17 @@ def test_unknowns_fill_exactly_the_masked_entries(name):
 def test_matrices_are_linear_in_the_unknowns(name):
     system = System.load(name)
     theta, z, u = random_point(system, 2, jnp.float64)
-    z_ext = system.lift(z)
-    slope = jax.jit(jax.jacfwd(lambda t: system.assemble(t, z_ext, u)[0]))
-    np.testing.assert_allclose(slope(theta), slope(3 * theta + 1))
+    slope = jax.jit(jax.jacfwd(lambda t, z, u: system.assemble(t, system.lift(z), u)[0]))
+    np.testing.assert_allclose(slope(theta, z, u), slope(3 * np.asarray(theta) + 1, z, u))
 
 
 def test_works_under_jit_vmap_and_grad(name):
     system = System.load(name)
     theta, z, u = random_point(system, 3, jnp.float32)
-    batch = [jnp.stack([value, value + 0.1]) for value in (theta, jax.jit(system.lift)(z), u)]
+    point = [np.asarray(value) for value in (theta, jax.jit(system.lift)(z), u)]
+    batch = [np.stack([value, value + value.dtype.type(0.1)]) for value in point]
     A, B = jax.jit(jax.vmap(system.assemble))(*batch)
-    one_A, one_B = system.assemble(batch[0][1], batch[1][1], batch[2][1])
+    one_A, one_B = jax.jit(system.assemble)(*(values[1] for values in batch))
     np.testing.assert_allclose(A[1], one_A, rtol=1e-5)
     np.testing.assert_allclose(B[1], one_B, rtol=1e-5)
     slopes = jax.grad(lambda *p: jnp.sum(system.drift(*p) ** 2), argnums=(0, 1, 2))
@@ -87,7 +100,7 @@ def test_constraints_hold_by_construction(name):
     system = System.load(name)
     raw = jnp.asarray(np.random.default_rng(0).normal(size=len(system.unknowns)) * 5)
     theta = jax.jit(system.constrain)(raw)
-    for unknown, value in zip(system.unknowns, theta, strict=True):
+    for unknown, value in zip(system.unknowns, np.asarray(theta), strict=True):
         assert unknown.bounds.lower is None or value >= unknown.bounds.lower
         assert unknown.bounds.upper is None or value <= unknown.bounds.upper
     np.testing.assert_allclose(jax.jit(system.unconstrain)(theta), raw, rtol=1e-6, atol=1e-6)

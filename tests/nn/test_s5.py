@@ -12,6 +12,7 @@ from scipy.linalg import expm
 from physsm.nn.layers import normal
 from physsm.nn.s5 import S5, S5Block, S5Stack, Skip
 from physsm.nn.s5_init import diagonalise, legs_normal
+from tests.compiled import compiled
 
 
 @pytest.mark.parametrize(("size", "largest", "smallest"), [(32, 325, 0.30), (128, 5215, 0.24)])
@@ -37,18 +38,26 @@ def test_modes_need_an_even_number_of_states(size):
         diagonalise(size)
 
 
+@compiled
+def outputs(layer, x, gaps, state):
+    """Outputs of a layer or a stack, and its state after them."""
+    return layer(x, gaps, state)
+
+
 def test_layer_equals_the_dense_real_system():
     # x' = (S x + B u)·e^log_step with real S, B, C, held input over irregular gaps.
     states, width = 8, 3
     layer = S5(width, states, "zoh", np.random.default_rng(1))
-    layer = eqx.tree_at(lambda one: one.log_step, layer, jnp.full(states // 2, np.log(0.4)))
+    layer = eqx.tree_at(
+        lambda one: one.log_step, layer, jnp.asarray(np.full(states // 2, np.log(0.4)))
+    )
     rng = np.random.default_rng(1)
     B = normal(rng, (states, width))
     C = normal(rng, (width, states))
     S = legs_normal(states)
     rng = np.random.default_rng(0)
     u, gaps = rng.standard_normal((12, width)), rng.uniform(0.1, 3, 12)
-    found, _ = layer(jnp.asarray(u), jnp.asarray(gaps), jnp.zeros(states))
+    found, _ = outputs(layer, u, gaps, np.zeros(states))
     x, expected = np.zeros(states), []
     for u_now, gap in zip(u, gaps, strict=True):
         block = np.zeros((states + 1, states + 1))
@@ -62,13 +71,14 @@ def test_layer_equals_the_dense_real_system():
 def stack_example(skip: Any = "raw", discretisation: Any = "zoh"):
     stack = S5Stack(2, 5, 4, np.random.default_rng(0), skip=skip, discretisation=discretisation)
     rng = np.random.default_rng(0)
-    return stack, jnp.asarray(rng.standard_normal((7, 5))), jnp.asarray(rng.uniform(0.1, 2, 7))
+    return stack, rng.standard_normal((7, 5)), rng.uniform(0.1, 2, 7)
 
 
 @pytest.mark.parametrize("skip", ["raw", "normalised"])
 @pytest.mark.parametrize("discretisation", ["zoh", "bilinear"])
 def test_steps_equal_the_scan_with_equal_gradients(skip, discretisation):
-    stack, x, gaps = stack_example(skip, discretisation)
+    stack, *rows = stack_example(skip, discretisation)
+    x, gaps = map(jnp.asarray, rows)
 
     def by_scan(stack, x):
         y, states = stack(x, gaps, stack.start())
@@ -93,29 +103,28 @@ def test_steps_equal_the_scan_with_equal_gradients(skip, discretisation):
 
 def test_a_sequence_can_be_continued():
     stack, x, gaps = stack_example()
-    whole, end = stack(x, gaps, stack.start())
-    first, states = stack(x[:4], gaps[:4], stack.start())
-    second, states = stack(x[4:], gaps[4:], states)
-    np.testing.assert_allclose(jnp.concatenate([first, second]), whole, rtol=1e-12)
+    whole, end = outputs(stack, x, gaps, stack.start())
+    first, states = outputs(stack, x[:4], gaps[:4], stack.start())
+    second, states = outputs(stack, x[4:], gaps[4:], states)
+    np.testing.assert_allclose(np.concatenate([first, second]), whole, rtol=1e-12)
     np.testing.assert_allclose(states, end, rtol=1e-12)
 
 
 def test_rows_with_a_gap_of_zero_before_a_sequence_change_nothing():
     stack, x, gaps = stack_example()
-    padding = jnp.asarray(np.random.default_rng(3).standard_normal((6, 5)))
-    whole, end = stack(x, gaps, stack.start())
-    padded, padded_end = stack(
-        jnp.concatenate([padding, x]), jnp.concatenate([jnp.zeros(6), gaps]), stack.start()
-    )
+    padding = np.random.default_rng(3).standard_normal((6, 5))
+    whole, end = outputs(stack, x, gaps, stack.start())
+    longer, longer_gaps = np.concatenate([padding, x]), np.concatenate([np.zeros(6), gaps])
+    padded, padded_end = outputs(stack, longer, longer_gaps, stack.start())
     np.testing.assert_allclose(padded[6:], whole, rtol=1e-12)
     np.testing.assert_allclose(padded_end, end, rtol=1e-12)
 
 
 def test_outputs_do_not_depend_on_later_rows():
     stack, x, gaps = stack_example()
-    changed = x.at[4:].add(100.0)
-    before, _ = stack(x, gaps, stack.start())
-    after, _ = stack(changed, gaps, stack.start())
+    changed = x + 100.0 * (np.arange(len(x)) >= 4)[:, None]
+    before, _ = outputs(stack, x, gaps, stack.start())
+    after, _ = outputs(stack, changed, gaps, stack.start())
     np.testing.assert_array_equal(before[:4], after[:4])
     assert not np.allclose(before[4], after[4])
 
@@ -123,16 +132,19 @@ def test_outputs_do_not_depend_on_later_rows():
 def test_a_rate_can_never_grow():
     layer = S5(2, 4, "zoh", np.random.default_rng(0))
     layer = eqx.tree_at(lambda one: one.rate, layer, jnp.asarray([3.0, 5.0, 1.0, 2.0]))
-    _, states = layer(jnp.zeros((50, 2)), jnp.ones(50), jnp.ones(4))
+    _, states = outputs(layer, np.zeros((50, 2)), np.ones(50), np.ones(4))
     assert np.all(np.abs(states[-1]) <= np.sqrt(2))
 
 
 def test_the_normalised_skip_forgets_the_amplitude_and_the_raw_one_does_not():
-    x, gap, state = jnp.asarray([1.0, -2.0, 0.5]), jnp.asarray(1.0), jnp.zeros(4)
+    x = np.array([1.0, -2.0, 0.5])
     cases: list[tuple[Skip, bool]] = [("raw", True), ("normalised", False)]
     for skip, keeps in cases:
         block = S5Block(3, 4, "zoh", skip, np.random.default_rng(0))
-        discrete = block.s5.discrete(gap)
-        small, _ = block.step(x, discrete, state)
-        large, _ = block.step(1000 * x, discrete, state)
+
+        @compiled
+        def output(block, x):
+            return block.step(x, block.s5.discrete(jnp.asarray(1.0)), jnp.zeros(4))[0]
+
+        small, large = output(block, x), output(block, 1000 * x)
         assert (np.max(np.abs(large)) > 100 * np.max(np.abs(small))) == keeps

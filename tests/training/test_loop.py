@@ -1,6 +1,7 @@
 """The loop on a problem with a known answer; interruptions, faults and full disks."""
 
 import errno
+import inspect
 import os
 from dataclasses import replace
 
@@ -22,7 +23,7 @@ from physsm.training.checkpoint import (
     write_json,
 )
 from physsm.training.loop import Progress, Task, TrainingSettings, train, train_again
-from physsm.training.optimiser import OptimiserSettings
+from physsm.training.optimiser import OptimiserSettings, make_optimiser, start_state
 
 TRUE = np.array([1.5, -0.7])
 
@@ -42,12 +43,14 @@ def least_squares_task(spoil_at: int | None = None) -> Task:
         for i, part in enumerate(np.split(order, 4)):
             step = 4 * epoch + i
             spoil = np.nan if step == spoil_at else 0.0
-            yield jnp.asarray(inputs[part]), jnp.asarray(targets[part]), jnp.asarray(spoil)
+            yield inputs[part], targets[part], np.asarray(spoil)
 
     def validate(params):
         return float(np.mean((inputs @ np.asarray(params["w"]) - targets) ** 2))
 
-    return Task({"w": jnp.zeros(2)}, loss, batches, 4, validate)
+    # All tasks have the same loss, whose program is compiled once for each number of steps.
+    identity = inspect.getsource(least_squares_task)
+    return Task({"w": jnp.zeros(2)}, loss, batches, 4, validate, identity)
 
 
 def settings(**changes) -> TrainingSettings:
@@ -98,7 +101,7 @@ def test_a_step_that_is_not_finite_is_skipped_and_counted():
 def test_a_training_without_a_single_step_is_an_error():
     """Else an untrained model would look like a trained one."""
     task = least_squares_task()
-    spoiled = replace(task, loss=lambda *arguments: task.loss(*arguments) * jnp.nan)
+    spoiled = replace(task, loss=lambda *arguments: task.loss(*arguments) * jnp.nan, identity=None)
     with pytest.raises(RunError, match="no training step could be taken"):
         train(spoiled, settings(epochs=2), seed=0)
     kept = train(replace(spoiled, start_counts=True), settings(epochs=2), seed=0)
@@ -206,6 +209,20 @@ def moved(slope: float, **optimiser) -> Parameters:
     result = train(task, settings(epochs=5, validations=5, optimiser=steady), seed=0)
     assert result.progress.best_step == 5
     return jax.tree.map(lambda end, begin: float((begin - end)[0]), result.params, start)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "one_cycle", "plateau"])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+@pytest.mark.parametrize("clip_norm", [None, 1.0])
+def test_the_optimiser_starts_as_optax_would_start_it(schedule, weight_decay, clip_norm):
+    own = OptimiserSettings(schedule=schedule, weight_decay=weight_decay, clip_norm=clip_norm)
+    optimiser = make_optimiser(own, steps=10)
+    params = Parameters(jnp.ones((3, 2), jnp.float32), *jnp.ones((3, 2)))
+    found, wanted = start_state(optimiser, params), optimiser.init(params)
+    assert jax.tree.structure(found) == jax.tree.structure(wanted)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert (one.aval, one.weak_type) == (other.aval, other.weak_type)
+        np.testing.assert_array_equal(one, other)
 
 
 def test_weight_decay_spares_declared_groups():

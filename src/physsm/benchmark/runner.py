@@ -95,10 +95,10 @@ def _in_child(job: Job, folder: Path, data_dir: Path | None, sending: Connection
     """Run a job and send its progress, then its result or its error."""
     # XLA prints long warnings about its own tuning hints for the processor.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from physsm._compile_cache import use_compile_cache
+    from physsm._compile_cache import prepare_command
     from physsm.benchmark.job import run_job
 
-    use_compile_cache()
+    prepare_command()
 
     def send_progress(now: Progress) -> None:
         sending.send(("progress", now))

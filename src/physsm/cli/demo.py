@@ -24,7 +24,7 @@ def demo(
     import time
 
     began = time.perf_counter()
-    from physsm._compile_cache import use_compile_cache
+    from physsm._compile_cache import prepare_command
     from physsm.benchmark.demo import SIZES, run_demo
     from physsm.cli.progress import training_bar
     from physsm.cli.tables import show_scores, unknown_table
@@ -34,7 +34,7 @@ def demo(
     from physsm.training.checkpoint import make_folder, write_json
 
     make_folder(out)
-    use_compile_cache()
+    prepare_command()
     with contextlib.ExitStack() as bars:
         result = run_demo(
             seed, out, lambda name: bars.enter_context(training_bar(f"fitting {name}"))

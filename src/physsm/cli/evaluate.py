@@ -29,14 +29,14 @@ def evaluate(
     debug: Debug = False,
 ) -> None:
     """Score a run and its baselines on a table, or on the test part of a data set."""
-    from physsm._compile_cache import use_compile_cache
+    from physsm._compile_cache import prepare_command
     from physsm._errors import ConfigError
     from physsm.benchmark.evaluate_run import score_on_data_set, score_on_table
     from physsm.benchmark.named_data import named_data
     from physsm.cli import evaluation_summary
     from physsm.cli.tables import show_scores
 
-    use_compile_cache()
+    prepare_command()
     if (named := named_data(table)) is None:
         on_table = score_on_table(run, Path(table), context=context, horizon=horizon)
         content = evaluation_summary.table_content(on_table)

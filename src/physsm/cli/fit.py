@@ -57,7 +57,7 @@ def fit(
     debug: Debug = False,
 ) -> None:
     """Fit a model to a table or a data set, and compare it with baselines."""
-    from physsm._compile_cache import use_compile_cache
+    from physsm._compile_cache import prepare_command
     from physsm.benchmark.configurations import read_settings
     from physsm.benchmark.run import Request, fit_run
     from physsm.cli import fit_summary
@@ -77,7 +77,7 @@ def fit(
         horizon=horizon,
         validation=None if validation is None else source.read_validation(validation),
     )
-    use_compile_cache()
+    prepare_command()
     began = perf_counter()
     try:
         with training_bar(f"fitting {model}") as report:

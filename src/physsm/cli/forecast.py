@@ -27,7 +27,7 @@ def forecast(
     debug: Debug = False,
 ) -> None:
     """Forecast the series of a table."""
-    from physsm._compile_cache import use_compile_cache
+    from physsm._compile_cache import prepare_command
     from physsm._errors import ConfigError
     from physsm.benchmark.named_data import named_data
     from physsm.data.files import write_table
@@ -41,7 +41,7 @@ def forecast(
     if (horizon is None) == (times is None):
         raise typer.BadParameter("give one of --horizon and --times")
     keep_inputs(out, table, times)
-    use_compile_cache()
+    prepare_command()
     fitted = load(run)
     history = fitted.check(table)
     future = fitted.forecast(history, times=times, horizon=horizon, coverage=coverage)

@@ -24,7 +24,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from physsm._errors import TrainingError
 from physsm._programs import Program, release_memory
 from physsm.training.checkpoint import make_folder
-from physsm.training.optimiser import OptimiserSettings, guarded_update, make_optimiser
+from physsm.training.optimiser import (
+    OptimiserSettings,
+    guarded_update,
+    make_optimiser,
+    start_state,
+)
 from physsm.training.state import (
     CurveRow,
     TrainingState,
@@ -146,7 +151,7 @@ class Training:
         optimiser = make_optimiser(settings.optimiser, steps)
         params, self._static = eqx.partition(task.params, eqx.is_inexact_array)
         self.state = TrainingState(
-            params=params, optimiser=jax.jit(optimiser.init)(params), best=params
+            params=params, optimiser=start_state(optimiser, params), best=params
         )
         self._structure = jax.tree.structure((self.state.params, self.state.optimiser))
         identity = f"{task.identity} {steps} {settings.optimiser!r}" if task.identity else None

@@ -7,6 +7,7 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, PyTree
 from pydantic import BaseModel, ConfigDict, Field
@@ -56,6 +57,18 @@ def make_optimiser(settings: OptimiserSettings, steps: int) -> optax.GradientTra
         optax.scale_by_learning_rate(_rate(settings, steps)),
     ]
     return optax.chain(*parts)
+
+
+def start_state(optimiser: optax.GradientTransformation, params: PyTree) -> optax.OptState:
+    """State of the optimiser before its first step: its counts and moments are all zero.
+
+    It is that of `optimiser.init`, which would compile one program for each array.
+    """
+
+    def zeros(leaf: jax.ShapeDtypeStruct) -> Array:
+        return jnp.asarray(np.zeros(leaf.shape, leaf.dtype))
+
+    return jax.tree.map(zeros, jax.eval_shape(optimiser.init, params))
 
 
 def _is_in(group: Group) -> Callable[[PyTree], PyTree[bool]]:

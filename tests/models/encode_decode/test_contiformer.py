@@ -3,7 +3,7 @@
 from functools import cache
 
 import equinox as eqx
-import jax.numpy as jnp
+import jax
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -36,6 +36,9 @@ def test_chunked_equals_unchunked(chunk):
     np.testing.assert_allclose(states(chunk), states(100), atol=1e-12)
 
 
+chosen_keys = jax.jit(evenly, static_argnums=1)
+
+
 @settings(max_examples=examples(8))
 @example(rows=1, padding=5, most=2)
 @example(rows=70, padding=30, most=33)
@@ -43,7 +46,7 @@ def test_chunked_equals_unchunked(chunk):
 def test_keys_are_evenly_chosen_of_the_rows_that_are_there(rows, padding, most):
     """However many rows stand before a series, the same of its own are attended to."""
     valid = np.concatenate([np.zeros(padding, bool), np.ones(rows, bool)])
-    chosen, is_new = (np.asarray(part) for part in evenly(jnp.asarray(valid), most))
+    chosen, is_new = (np.asarray(part) for part in chosen_keys(valid, most))
     kept = chosen[is_new]
     assert valid[kept].all()
     assert len(set(kept)) == len(kept) == min(rows, most)
@@ -51,5 +54,5 @@ def test_keys_are_evenly_chosen_of_the_rows_that_are_there(rows, padding, most):
     if rows > 1:
         assert kept[0] == padding
         assert np.diff(kept).max() - np.diff(kept).min() <= 1
-    alone, _ = evenly(jnp.ones(rows, bool), most)
+    alone, _ = chosen_keys(np.ones(rows, bool), most)
     np.testing.assert_array_equal(kept, padding + np.unique(np.asarray(alone)))

@@ -104,9 +104,12 @@ class AbstractEncodeDecode(eqx.Module):
 
     @property
     def identity(self) -> str:
-        """All but its parameters: networks with the same identity are built the same."""
+        """All but its parameters: networks with the same identity are built the same, however they
+        are trained.
+        """
         kind = f"{type(self).__module__}.{type(self).__qualname__}"
-        return repr((kind, self.physics_text, self.scales, self.config))
+        config = self.config.model_dump(exclude={"training"})
+        return repr((kind, self.physics_text, self.scales, config))
 
     def starts(self, inferred: Any, key: PRNGKeyArray | None) -> Any:
         """A draw of the latents of each series; means if there is no key."""

@@ -62,8 +62,10 @@ class Network(eqx.Module):
 
     @property
     def identity(self) -> str:
-        """All but its parameters: networks with the same identity are built the same."""
-        return repr((self.unit.text, self.scales, self.config))
+        """All but its parameters: networks with the same identity are built the same, however they
+        are trained.
+        """
+        return repr((self.unit.text, self.scales, self.config.model_dump(exclude={"training"})))
 
     def start(self) -> Boundary:
         """A series before its first time step."""
