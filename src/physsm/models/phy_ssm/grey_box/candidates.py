@@ -62,7 +62,10 @@ class Fitting(NamedTuple):
             return fit
         guess = first.guess
         for length in growing:
-            guess = self._replace(length=length, least_pieces=1).fit(unit, guess).guess
+            shorter = self._replace(length=length, least_pieces=1).fit(unit, guess)
+            if not is_found(shorter, first):
+                return fit
+            guess = shorter.guess
         grown = self.fit(unit, guess)
         return grown if not fit.cost <= grown.cost else fit
 

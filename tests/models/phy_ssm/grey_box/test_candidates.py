@@ -1,0 +1,57 @@
+"""Fits from rough ones: where long pieces lead astray, pieces grow."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from physsm.models.phy_ssm.grey_box import candidates
+from physsm.models.phy_ssm.grey_box.candidates import Fitting, _between
+from physsm.models.phy_ssm.grey_box.first_fit import FirstFit
+from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess
+from tests.models.phy_ssm.grey_box.make import make_unit, oscillators
+
+PANEL = oscillators(0, (30,))[0]
+NEAR = 40  # rows times distance from which on a fit ends in another minimum
+
+
+def make_fit(distance: float) -> Fit:
+    """A fit whose error is the distance of its constants from the right ones."""
+    guess = Guess(np.full(2, distance), np.zeros((1, 30, 2)), np.zeros((1, 0)))
+    return Fit(guess=guess, cost=distance, errors=np.array([distance]), covariance=np.eye(2))
+
+
+@pytest.fixture
+def lengths(monkeypatch) -> list[int]:
+    """Lengths of pieces, of fits that find the constants only from nearby."""
+    tried = []
+
+    def shoot(unit: Any, scaled: Any, guesses: list[Guess], *, length: int, **_: Any) -> Fit:
+        tried.append(length)
+        distance = float(guesses[0].shared[0])
+        return make_fit(distance / 5 if distance * length <= NEAR else distance)
+
+    monkeypatch.setattr(candidates, "shoot", shoot)
+    return tried
+
+
+@pytest.mark.parametrize(
+    ("distance", "tried", "error"),
+    [
+        (0.15, [256], 0.03),  # found at once
+        (1.0, [256, 16, 40, 102, 256], 0.0016),  # found step by step
+        (9.0, [256, 16], 9.0),  # not found
+    ],
+)
+def test_pieces_grow_after_a_fit_that_failed(lengths, distance, tried, error):
+    unit = make_unit(PANEL)
+    first = FirstFit(make_fit(distance).guess, error=0.05, length=16)
+    fit = Fitting(PANEL, 256, 1).fit_from(unit, first)
+    assert lengths == tried
+    assert fit.errors[0] == pytest.approx(error)
+
+
+def test_lengths_grow_about_threefold():
+    assert _between(16, 256) == [16, 40, 102]
+    assert _between(100, 100) == _between(200, 100) == []
+    assert _between(50, 60) == [50]
