@@ -39,7 +39,7 @@ def lengths(monkeypatch) -> list[int]:
     ("distance", "tried", "error"),
     [
         (0.15, [256], 0.03),  # found at once
-        (1.0, [256, 16, 40, 102, 256], 0.0016),  # found step by step
+        (0.45, [256, 16, 40, 102, 256], 0.00072),  # found step by step
         (9.0, [256, 16], 9.0),  # not found
     ],
 )
