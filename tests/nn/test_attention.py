@@ -30,7 +30,8 @@ def tokens(seed: int = 1) -> Any:  # of NumPy, which take parts without compilin
     rng = np.random.default_rng(seed)
     times = np.sort(rng.uniform(0, 5, ROWS))
     valid = np.arange(ROWS) >= 2
-    return Tokens(times, rng.normal(size=(ROWS, WIDTH)), valid)
+    parts = (times, rng.normal(size=(ROWS, WIDTH)), valid)
+    return jax.device_get(Tokens(*map(jnp.asarray, parts)))
 
 
 @compiled

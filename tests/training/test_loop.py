@@ -4,6 +4,7 @@ import errno
 import inspect
 import os
 from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -217,7 +218,7 @@ def moved(slope: float, **optimiser) -> Parameters:
 def test_the_optimiser_starts_as_optax_would_start_it(schedule, weight_decay, clip_norm):
     own = OptimiserSettings(schedule=schedule, weight_decay=weight_decay, clip_norm=clip_norm)
     optimiser = make_optimiser(own, steps=10)
-    params = Parameters(jnp.ones((3, 2), jnp.float32), *jnp.ones((3, 2)))
+    params: Any = Parameters(jnp.ones((3, 2), jnp.float32), *jnp.ones((3, 2)))
     found, wanted = start_state(optimiser, params), optimiser.init(params)
     assert jax.tree.structure(found) == jax.tree.structure(wanted)
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
