@@ -51,6 +51,13 @@ def test_pieces_grow_after_a_fit_that_failed(lengths, distance, tried, error):
     assert fit.errors[0] == pytest.approx(error)
 
 
+def test_a_fit_that_diverges_after_growing_does_not_replace_one_that_did_not(monkeypatch):
+    results = iter([make_fit(3.0), *(make_fit(0.01) for _ in range(3)), make_fit(np.nan)])
+    monkeypatch.setattr(candidates, "shoot", lambda *_, **__: next(results))
+    first = FirstFit(make_fit(3.0).guess, error=0.05, length=16)
+    assert Fitting(PANEL, 256, 1).fit_from(make_unit(PANEL), first).cost == 3.0
+
+
 def test_lengths_grow_about_threefold():
     assert _between(16, 256) == [16, 40, 102]
     assert _between(100, 100) == _between(200, 100) == []

@@ -131,10 +131,17 @@ def test_the_grey_box_is_the_same_fit(fitted, fitted_otherwise):
             np.testing.assert_array_equal(array, wanted.arrays()[key], err_msg=key)
 
 
-def test_a_text_that_cannot_be_simulated_says_so():
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x' = -?a*sqrt(x)\nunknown ?a constant\nobserve x",
+        "x' = -?a*z\nz' = -?b*sqrt(-z*z - 1)\nunknown ?a, ?b constant\nobserve x",  # z is hidden
+    ],
+)
+def test_a_text_that_cannot_be_simulated_says_so(text):
     """A root of numbers that are all negative."""
     panel = noisy_panel(0)
     below = replace(panel, values=panel.values - 100)
-    model = PhySSM(System.parse("x' = -?a*sqrt(x)\nunknown ?a constant\nobserve x"), **SETTINGS)
-    with pytest.raises(TrainingError, match=r"cannot be simulated.*The state x is not finite"):
+    model = PhySSM(System.parse(text), **SETTINGS)
+    with pytest.raises(TrainingError, match=r"cannot be simulated.*The state [xz] is not finite"):
         model.fit(below.select(ORDER[:6]), below.select(ORDER[6:]), seed=0)

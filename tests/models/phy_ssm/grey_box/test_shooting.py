@@ -13,12 +13,11 @@ import pytest
 from scipy.optimize import least_squares
 
 from physsm._values import Panel
-from physsm.models.phy_ssm.grey_box.fit import physical
 from physsm.models.phy_ssm.grey_box.least_squares import minimise
 from physsm.models.phy_ssm.grey_box.pieces import Pieces, cut
 from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess, shoot
 from physsm.models.phy_ssm.grey_box.simulation import Normal, Priors, normal_equations, simulate
-from physsm.models.phy_ssm.grey_box.starts import as_shared
+from physsm.models.phy_ssm.grey_box.starts import as_shared, physical
 from tests.models.phy_ssm.grey_box.make import DAMPING, STIFFNESS, make_unit, oscillators
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from physsm.models.phy_ssm.grey_box.fit import physical
-from physsm.models.phy_ssm.grey_box.starts import as_shared, random_unknowns, regression
+from physsm.models.phy_ssm.grey_box.starts import as_shared, physical, random_unknowns, regression
 from tests.models.phy_ssm.grey_box.make import DAMPING, STIFFNESS, make_unit, oscillators
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from physsm._values import Panel
 from physsm.models.phy_ssm.grey_box.candidates import Candidate, Fitting, Judge
-from physsm.models.phy_ssm.grey_box.fit import physical
 from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess, step_towards
-from physsm.models.phy_ssm.grey_box.starts import as_shared
+from physsm.models.phy_ssm.grey_box.starts import as_shared, physical
 from physsm.models.phy_ssm.grey_box.substeps import (
     _with_substeps,
     enough_substeps,

@@ -67,7 +67,7 @@ class Fitting(NamedTuple):
                 return fit
             guess = shorter.guess
         grown = self.fit(unit, guess)
-        return grown if not fit.cost <= grown.cost else fit
+        return min(fit, grown, key=lambda one: one.finite_cost)
 
 
 def is_found(fit: Fit, first: FirstFit) -> bool:
@@ -114,8 +114,6 @@ class Judge:
         the weight of the likelihood in that choice, the first one unless another is clearly better.
         """
         best, chosen = candidate, candidate.network.config.likelihood
-        if not candidate.fit.is_finite:
-            return best, chosen
         is_given = "likelihood" in candidate.network.config.model_fields_set
         for weight in (chosen,) if is_given else (chosen, *_OTHER_LIKELIHOODS):
             network = with_chosen_noises(candidate.network, self.batch, self.context, weight)

@@ -30,7 +30,7 @@ _MOST_ROWS = 1200  # of all pieces
 _RANDOM_STARTS, _FEW_STARTS = 24, 4  # with hidden states, and without
 _ITERATIONS = 12
 FIRST_FITS = 4  # with hidden states
-CLOSE = 0.05  # error of a fit, scaled, after which no other minimum is looked for
+CLOSE = 0.05  # error of a fit, scaled, that is small in any case
 
 
 class FirstFit(NamedTuple):
@@ -48,7 +48,7 @@ def first_fits(
 ) -> list[FirstFit]:
     """Rough fits, the best first. With hidden states there are up to `number` of them, each from
     draws of its own: they may be in different minima. Each `attempt` has other draws, and
-    pieces of another length.
+    the second one has shorter pieces.
     """
     rng = np.random.default_rng([seed, attempt])
     span = unit.scales.states.signal_time
@@ -73,7 +73,7 @@ def first_fits(
         )
         if not attempt and fits[-1].errors.max(initial=0) < CLOSE:
             break
-    fits = sorted(fits, key=lambda fit: fit.cost if np.isfinite(fit.cost) else np.inf)
+    fits = sorted(fits, key=lambda fit: fit.finite_cost)
 
     def at_all_rows(fit: Fit) -> FirstFit:
         states = _at_all_rows(fit.guess.states, coarse, scaled)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,11 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from physsm._errors import TrainingError
-from physsm._values import Panel
 from physsm.data.parts import Parts
 from physsm.models._network.fitted import Stage
-from physsm.models._network.state_scales import scales_of_states
-from physsm.models._network.unknowns import from_physical_units, in_physical_units, of_kind
+from physsm.models._network.unknowns import in_physical_units, of_kind
 from physsm.models.phy_ssm.build import build_network
 from physsm.models.phy_ssm.bypass_inputs import PhySSMScales
 from physsm.models.phy_ssm.config import Config
@@ -36,12 +34,12 @@ from physsm.models.phy_ssm.grey_box.first_fit import (
     first_fits,
     has_hidden_states,
 )
+from physsm.models.phy_ssm.grey_box.hidden_scales import with_scales_of_hidden
 from physsm.models.phy_ssm.grey_box.pieces import number_of_pieces
 from physsm.models.phy_ssm.grey_box.shooting import Fit
 from physsm.models.phy_ssm.grey_box.substeps import with_enough_substeps, with_more_substeps
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.not_finite import explain_not_finite
-from physsm.models.phy_ssm.unit import PhysicsUnit
 from physsm.physics.system import System
 
 _GOOD_ERROR = 0.5  # of the validation part, scaled, after which a refit looks for no other minimum
@@ -83,7 +81,7 @@ def fit_grey_box(
     fitting = Fitting(scaled, asked, _all_pieces(parts, asked))
     judge = Judge(network, parts)
     start, best = _start_and_best(network, fitting, judge, seed, is_trained)
-    if not np.isfinite(best.error):
+    if not best.fit.is_finite:
         raise _hopeless(best, judge)
     for length in _longer(asked, int(scaled.lengths.max())):
         longer = Fitting(scaled, length, _all_pieces(parts, length))
@@ -118,16 +116,19 @@ def _start_and_best(
     hidden and fits from some rough ones have failed, others are tried.
     """
     candidates: list[Candidate] = []
+    rough_fits: list[FirstFit] = []
     is_hidden = has_hidden_states(physics_unit(network))
     for attempt in range(ATTEMPTS):
         first = first_fits(physics_unit(network), fitting.scaled, seed, attempt)
-        own, first = _with_scales_of_hidden(network, first, fitting.scaled)
+        own, first = with_scales_of_hidden(network, first, fitting.scaled)
         own, fits = with_enough_substeps(own, fitting, first, is_trained)
         if not attempt:
             rough = fitting.fit(physics_unit(own), first[0].guess, iterations=0)
             candidates.append(judge.candidate(own, rough, fitting.scaled))
         candidates += [judge.candidate(own, fit, fitting.scaled) for fit in fits]
-        if is_found(_best(candidates).fit, first[0]) or not is_hidden:
+        rough_fits += first
+        closest = min(rough_fits, key=lambda one: one.error)
+        if is_found(_best(candidates).fit, closest) or not is_hidden:
             break
     return candidates[0], _best(candidates)
 
@@ -144,7 +145,8 @@ def _hopeless(best: Candidate, judge: Judge) -> TrainingError:
 
 
 def _best(candidates: list[Candidate]) -> Candidate:
-    return min(candidates, key=lambda candidate: candidate.error)
+    """The least validation error; of those that have none, the least cost."""
+    return min(candidates, key=lambda candidate: (candidate.error, candidate.fit.finite_cost))
 
 
 def _finite(error: float) -> float | None:
@@ -180,38 +182,3 @@ def with_arrays_of(network: Network, box: Network) -> Network:
         return [n.unit.constants, n.unit.hold, n.inference]
 
     return eqx.tree_at(parts, network, parts(box))
-
-
-def physical(unit: PhysicsUnit, shared: np.ndarray) -> np.ndarray:
-    """Unknowns in physical units, with per-series terms of zero."""
-    with jax.enable_x64(True):
-        precise = eqx.tree_at(lambda u: u.constants, unit, np.asarray(shared, float))
-        zeros = jnp.zeros(len(unit.varying)), jnp.zeros(len(unit.per_series))
-        return np.asarray(jax.jit(lambda unit: unit.theta(*zeros))(precise))
-
-
-def _with_scales_of_hidden(
-    network: Network, first: list[FirstFit], scaled: Panel
-) -> tuple[Network, list[FirstFit]]:
-    """The network with scales of hidden states as they are along the best first trajectories."""
-    unit, scales = physics_unit(network), network.scales
-    hidden = scales.states.channel_of_state < 0
-    if not hidden.any():
-        return network, first
-    valid = np.arange(scaled.times.shape[1]) < scaled.lengths[:, None]
-    before = np.array(scales.states.state_scale)
-    z = first[0].guess.states[valid] * before
-    mean, std = z.mean(0), z.std(0)
-    std = np.maximum(std, 0.05 * np.abs(mean))
-    scale = np.where(hidden & (std > 1e-3 * before), std, before)
-    offset = np.where(hidden, mean / scale, scales.states.state_offset)
-    states = scales_of_states(unit.system, scales.table, scales.states, scale, offset)
-    scales = replace(scales, states=states)
-
-    def rescaled(one: FirstFit) -> FirstFit:
-        shared = from_physical_units(unit.system, scales, physical(unit, one.guess.shared))
-        guess = one.guess._replace(shared=shared, states=one.guess.states * (before / scale))
-        return one._replace(guess=guess)
-
-    network = build_network(unit.system, scales, network.config, 0)
-    return network, [rescaled(one) for one in first]

@@ -28,11 +28,11 @@ def refitted(
     """
     scaled, unit = network.scales.table.scale(panel), physics_unit(network)
     shared = np.asarray(unit.constants, float)
-    guesses = [Guess(shared, states, np.zeros((len(panel), len(unit.per_series))))]
-    if has_hidden_states(unit) and not box.is_good:
-        guesses += [first.guess for first in first_fits(unit, scaled, seed, number=1)]
+    guess = Guess(shared, states, np.zeros((len(panel), len(unit.per_series))))
     fitting = Fitting(scaled, box.length, 1)
-    fits = [fitting.fit(unit, guess) for guess in guesses]
+    fits = [fitting.fit(unit, guess)]
+    if has_hidden_states(unit) and not box.is_good:
+        fits += [fitting.fit_from(unit, one) for one in first_fits(unit, scaled, seed, number=1)]
     # Another minimum must be clearly better.
     costs = [fits[0].cost, *(fit.cost / GAIN**5 for fit in fits[1:])]
     best = int(np.argmin(np.where(np.isfinite(costs), costs, np.inf)))

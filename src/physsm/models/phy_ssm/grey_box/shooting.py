@@ -62,6 +62,11 @@ class Fit:
     covariance: Float[np.ndarray, "k k"]
 
     @property
+    def finite_cost(self) -> float:
+        """The cost; infinite where it is not a number."""
+        return self.cost if np.isfinite(self.cost) else np.inf
+
+    @property
     def is_finite(self) -> bool:
         """Whether the simulation is finite."""
         is_finite = np.isfinite(self.guess.states).all() and np.isfinite(self.guess.shared).all()

@@ -124,6 +124,14 @@ def as_shared(unit: PhysicsUnit, theta: Float[np.ndarray, " k"]) -> Float[np.nda
     return from_physical_units(unit.system, unit.scales, inside)
 
 
+def physical(unit: PhysicsUnit, shared: np.ndarray) -> np.ndarray:
+    """Unknowns in physical units, with per-series terms of zero."""
+    with jax.enable_x64(True):
+        precise = eqx.tree_at(lambda u: u.constants, unit, np.asarray(shared, float))
+        zeros = jnp.zeros(len(unit.varying)), jnp.zeros(len(unit.per_series))
+        return np.asarray(jax.jit(lambda unit: unit.theta(*zeros))(precise))
+
+
 def random_unknowns(unit: PhysicsUnit, rng: Generator) -> Float[np.ndarray, " k"]:
     """A draw of the unknowns in physical units: sizes spread over powers of ten, within bounds."""
     sizes = unit.scales.states.unknown_size

@@ -40,7 +40,7 @@ def with_enough_substeps(
     fits = [fitting.fit_from(unit, one) for one in first]
     if network.config.substeps is not None:
         return network, fits
-    best = min(fits, key=lambda fit: fit.cost if np.isfinite(fit.cost) else np.inf)
+    best = min(fits, key=lambda fit: fit.finite_cost)
     substeps = enough_substeps(unit, fitting, best, is_trained=is_trained)
     finer = _network_with_substeps(network, substeps)
     if substeps == len(unit.hold):
