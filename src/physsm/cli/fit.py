@@ -10,7 +10,17 @@ import typer
 
 from physsm._registry import names_in
 from physsm.cli.columns import ChannelColumns, ControlColumns, SeriesColumn, TimeColumn, TimeUnit
-from physsm.cli.fit_options import Context, Hold, Horizon, NoRefit, with_options
+from physsm.cli.fit_options import (
+    ConfigFile,
+    Context,
+    Hold,
+    Horizon,
+    NoRefit,
+    Physics,
+    Source,
+    ValidationTable,
+    with_options,
+)
 from physsm.cli.options import INTERRUPTED, DataDir, Debug, Json, Seed
 from physsm.cli.output import show_error, show_json
 
@@ -18,36 +28,19 @@ _MODELS = f"A forecaster: {', '.join(names_in('models'))}."
 
 
 def fit(
-    table: Annotated[
-        str,
-        typer.Argument(
-            metavar="TABLE|NAME[:PROTOCOL]",
-            help="A CSV or Parquet file, one row per time; or a data set (physsm data list).",
-        ),
-    ],
+    table: Source,
     out: Annotated[Path, typer.Option("--out", help="The folder of the run.")],
-    physics: Annotated[
-        str | None,
-        typer.Option("--physics", metavar="NAME|FILE", help="A built-in system or a .phys file."),
-    ] = None,
+    physics: Physics = None,
     time: TimeColumn = None,
     series: SeriesColumn = None,
     channels: ChannelColumns = None,
     controls: ControlColumns = None,
     time_unit: TimeUnit = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(help="A TOML file with settings, or a named configuration, such as drone."),
-    ] = None,
+    config: ConfigFile = None,
     model: Annotated[str, typer.Option(help=_MODELS)] = "phy_ssm",
     horizon: Horizon = None,
     context: Context = None,
-    validation: Annotated[
-        Path | None,
-        typer.Option(
-            help="A table like TABLE to validate on; without it a part of TABLE is set aside."
-        ),
-    ] = None,
+    validation: ValidationTable = None,
     hold: Hold = None,
     no_refit: NoRefit = False,
     seed: Seed = 0,
@@ -81,15 +74,8 @@ def fit(
     began = perf_counter()
     try:
         with training_bar(f"fitting {model}") as report:
-            run = fit_run(
-                request,
-                source.data,
-                out,
-                title=source.title,
-                resume=resume,
-                report=report,
-                stage=report.stage,
-            )
+            reporting = {"report": report, "stage": report.stage}
+            run = fit_run(request, source.data, out, title=source.title, resume=resume, **reporting)
     except KeyboardInterrupt:
         show_error(f"interrupted; the same command with --resume continues the run in {out}")
         raise typer.Exit(INTERRUPTED) from None

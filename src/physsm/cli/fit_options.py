@@ -1,12 +1,34 @@
-"""Options of `physsm fit` that stand for settings of a model."""
+"""Arguments and options of `physsm fit`; some of them stand for settings of a model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE|NAME[:PROTOCOL]",
+        help="A CSV or Parquet file, one row per time; or a data set (physsm data list).",
+    ),
+]
+Physics = Annotated[
+    str | None,
+    typer.Option("--physics", metavar="NAME|FILE", help="A built-in system or a .phys file."),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(help="A TOML file with settings, or a named configuration, such as drone."),
+]
+ValidationTable = Annotated[
+    Path | None,
+    typer.Option(
+        help="A table like TABLE to validate on; without it a part of TABLE is set aside."
+    ),
+]
 Context = Annotated[
     int | None,
     typer.Option(
