@@ -66,6 +66,7 @@ def _training_step(model: str) -> dict[str, float]:
     from physsm._values import Series
     from physsm.benchmark.configurations import configuration
     from physsm.data.window import Sizes, gather, whole_series
+    from physsm.nn.parameter_groups import is_parameter
 
     rng, rows = np.random.default_rng(0), CONTEXT + HORIZON
     system = System.load("quadrotor")
@@ -86,7 +87,7 @@ def _training_step(model: str) -> dict[str, float]:
     network = forecaster.network(panel, panel, Sizes(CONTEXT, HORIZON, 1), 0)
     chosen = whole_series(panel, HORIZON)
     batch = gather(network.scales.table.scale(panel), chosen, CONTEXT, HORIZON, 1.0)
-    params, static = eqx.partition(network, eqx.is_inexact_array)
+    params, static = eqx.partition(network, is_parameter)
     batch = jax.tree.map(jnp.asarray, batch)
 
     @jax.jit

@@ -113,9 +113,10 @@ def _training_step(rows: int) -> dict[str, float]:
 
     from physsm._programs import release_memory
     from physsm.models.phy_ssm.objective import objective
+    from physsm.nn.parameter_groups import is_parameter
 
     network, batch, context, _ = _network(rows)
-    params, static = eqx.partition(network, eqx.is_inexact_array)
+    params, static = eqx.partition(network, is_parameter)
     batch = jax.tree.map(jnp.asarray, batch)
 
     @jax.jit

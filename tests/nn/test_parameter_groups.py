@@ -8,10 +8,11 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jaxtyping import Array
 
-from physsm.nn.parameter_groups import BYPASS, PHYSICAL, UNDECAYED, groups_of
+from physsm.nn.parameter_groups import BYPASS, PHYSICAL, UNDECAYED, groups_of, is_parameter
 
 
 class Affine(eqx.Module):
@@ -136,3 +137,8 @@ def test_a_custom_init_that_forgets_a_declared_field_is_refused():
 
     with pytest.raises((TypeError, ValueError), match="constants"):
         Forgetful()
+
+
+def test_only_jax_arrays_of_real_or_complex_numbers_are_parameters():
+    leaves = [jnp.ones(2), jnp.ones(1, complex), jnp.arange(2), np.ones(2), np.float64(1.0), 1.0]
+    assert [is_parameter(leaf) for leaf in leaves] == [True, True, False, False, False, False]

@@ -16,6 +16,7 @@ from physsm.benchmark.configurations import configuration, read_configuration
 from physsm.benchmark.experiment import Row
 from physsm.data.window import Sizes
 from physsm.models._network.training import NetworkForecaster
+from physsm.nn.parameter_groups import is_parameter
 from physsm.physics.system import System
 
 
@@ -52,4 +53,4 @@ def number_of_parameters(
     ]
     panel = Panel.from_series(series, names, system.controls)
     network = forecaster.network(panel, panel, Sizes(4, 2, 1), 0)
-    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(network, is_parameter)))

@@ -159,8 +159,8 @@ class ContiFormerNetwork(AbstractEncodeDecode):
     def _clock(self, times: Float[Array, " times"]) -> Float[Array, "times width"]:
         """Sines and cosines of the time, with periods of a window's length to a hundredth of it."""
         pairs = self.config.width // 2
-        rates = np.geomspace(1.0, 100.0, pairs) * 2 * np.pi / self.scales.span
-        angle = times[:, None] * jnp.asarray(rates, times.dtype)[None]
+        rates = jnp.asarray(np.geomspace(1.0, 100.0, pairs) * 2 * np.pi, times.dtype)
+        angle = (times / jnp.asarray(self.scales.span, times.dtype))[:, None] * rates[None]
         return jnp.concatenate([jnp.sin(angle), jnp.cos(angle)], axis=-1)
 
 

@@ -51,7 +51,6 @@ class ODERNNEncoder(eqx.Module):
     cells: tuple[RecurrentLayer, ...]
     drifts: tuple[MLP, ...]
     steps: int = eqx.field(static=True)
-    pace: float = eqx.field(static=True)
 
     def __init__(self, scales: TrajectoryScales, config: Config, rng: np.random.Generator):
         width, layers = config.encoder.width, range(config.encoder.depth)
@@ -61,7 +60,7 @@ class ODERNNEncoder(eqx.Module):
         self.drifts = tuple(
             MLP(width, shape.width, shape.layers, width, rng, activation="tanh") for _ in layers
         )
-        self.steps, self.pace = config.encoder_steps, scales.pace
+        self.steps = config.encoder_steps
 
     def __call__(self, rows: Observations) -> Float[Array, "steps *batch width"]:
         """Hidden states at each time step, from that step and all after it."""
@@ -77,7 +76,8 @@ class ODERNNEncoder(eqx.Module):
     ) -> Float[Array, "*batch state"]:
         """The hidden state a gap later, by Euler's method. The memory of an LSTM is constant."""
         width = self.cells[0].width
-        step = (gap * (self.pace / self.steps))[..., None]
+        pace = jnp.asarray(self.reader.scales.pace, gap.dtype)
+        step = (gap * (pace / self.steps))[..., None]
         moved = state[..., :width]
         for _ in range(self.steps):
             moved = moved + step * drift(moved)

@@ -84,7 +84,7 @@ class Solution(NamedTuple):
     is_reached: Bool[Array, " times"]
 
 
-Nodes = float | Float[Array, " nodes"]
+Nodes = float | Float[np.ndarray, ""] | Float[Array, "*nodes"]
 
 
 def solve_ode(
@@ -117,7 +117,7 @@ def _solve_in_blocks(
 
     def block(carry: tuple[Array, Array, Array], times: Array) -> tuple[Any, Solution]:
         origin, state, is_reached = carry
-        here = nodes if isinstance(nodes, float) else nodes - origin
+        here = nodes if _is_spacing(nodes) else nodes - origin
         part = _solve(lambda t, z: drift(origin + t, z), state, times - origin, settings, here)
         part = part._replace(is_reached=part.is_reached & is_reached)
         return (times[-1], part.states[-1], part.is_reached[-1]), part
@@ -133,7 +133,8 @@ def _solve(
 ) -> Solution:
     times = lax.stop_gradient(times)
     last, most = jnp.maximum(jnp.max(times), 0), settings.max_steps
-    if isinstance(nodes, float):
+    if _is_spacing(nodes):
+        nodes = jnp.asarray(nodes, times.dtype)
         end = nodes * jnp.maximum(jnp.ceil(last / nodes - _ROUNDING), 1)
         rounding = 10 * _ROUNDING * nodes  # rounding may put a last time after its node
     else:
@@ -197,7 +198,7 @@ def _(
 ) -> tuple[Any, Array]:
     """Backpropagation through the steps that were taken, from the last to the first."""
     drift, _ = differentiated
-    arrays, static = eqx.partition(drift, eqx.is_inexact_array)
+    arrays, static = eqx.partition(drift, perturbed[0])
 
     def back(carry: tuple[Array, Array, Any]) -> tuple[Array, Array, Any]:
         number, of_state, of_arrays = carry
@@ -317,10 +318,15 @@ def _with_row(rows: Array, row: Array, at: Array) -> Array:
 
 def _next_node(t: Any, nodes: Any) -> Any:
     """The first node after `t`. A `t` that is a multiple up to rounding counts as that node."""
-    if isinstance(nodes, float):
+    if _is_spacing(nodes):
         return nodes * (jnp.floor(t / nodes + _ROUNDING) + 1)
     place = jnp.searchsorted(nodes, t, side="right")
     return jnp.where(place < len(nodes), nodes[jnp.minimum(place, len(nodes) - 1)], jnp.inf)
+
+
+def _is_spacing(nodes: Any) -> bool:
+    """Whether nodes are given by their distance."""
+    return jnp.ndim(nodes) == 0
 
 
 def _scaled_norm(values: Array, z: Array, other: Array, settings: SolverSettings) -> Array:

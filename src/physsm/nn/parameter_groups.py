@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import PyTree
 
 Group = Literal["physical", "bypass", "undecayed", "decayed"]
@@ -35,6 +36,13 @@ BYPASS = _declaration("bypass")
 UNDECAYED = _declaration("undecayed")
 # All other parameters are `decayed`. A field without a declaration is in this group.
 _DEFAULT: Group = "decayed"
+
+
+def is_parameter(leaf: Any) -> bool:
+    """Whether training changes a leaf of a module: a JAX array of real or complex numbers. NumPy
+    arrays are data that a module carries, such as its scales.
+    """
+    return isinstance(leaf, jax.Array) and bool(jnp.issubdtype(leaf.dtype, jnp.inexact))
 
 
 def groups_of(tree: PyTree) -> PyTree[str]:

@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from physsm._errors import TrainingError
 from physsm._programs import Program, release_memory
+from physsm.nn.parameter_groups import is_parameter
 from physsm.training.checkpoint import make_folder
 from physsm.training.optimiser import (
     OptimiserSettings,
@@ -149,13 +150,19 @@ class Training:
         self.epochs = settings.number_of_epochs(task.batches_per_epoch)
         steps = steps or self.epochs * task.batches_per_epoch
         optimiser = make_optimiser(settings.optimiser, steps)
-        params, self._static = eqx.partition(task.params, eqx.is_inexact_array)
+        params, self._rest = eqx.partition(task.params, is_parameter)
+        data, static = eqx.partition(self._rest, eqx.is_array)
+        self._data, data_structure = jax.tree.flatten(data)
         self.state = TrainingState(
             params=params, optimiser=start_state(optimiser, params), best=params
         )
         self._structure = jax.tree.structure((self.state.params, self.state.optimiser))
+
+        def with_data(params: PyTree, data: list[Array]) -> PyTree:
+            return eqx.combine(params, data_structure.unflatten(data), static)
+
         identity = f"{task.identity} {steps} {settings.optimiser!r}" if task.identity else None
-        update = _make_update(task.loss, optimiser, self._static, self._structure, steps)
+        update = _make_update(task.loss, optimiser, with_data, self._structure, steps)
         self._update = Program(update, identity, quick=steps <= _FEW_STEPS)
         self.progress = Progress(steps=steps)
         self._show = report
@@ -180,7 +187,7 @@ class Training:
             self.epoch()
         self.progress.is_over = True
         self._report()
-        return eqx.combine(self.state.params, self._static)
+        return eqx.combine(self.state.params, self._rest)
 
     @property
     def is_over(self) -> bool:
@@ -209,6 +216,7 @@ class Training:
         state, position = self.state, self.state.position
         arguments = (
             jax.tree.leaves((state.params, state.optimiser)),
+            self._data,
             batch,
             np.asarray(self.seed, np.uint32),
             np.asarray(position.step, np.int32),
@@ -231,7 +239,7 @@ class Training:
     def _hopeless(self, batch: Any) -> TrainingError:
         """The error of a training without a finite loss for many steps."""
         position = self.state.position
-        reason = self.task.explain(eqx.combine(self.state.params, self._static), batch)
+        reason = self.task.explain(eqx.combine(self.state.params, self._rest), batch)
         return TrainingError(
             f"the training ended at step {position.step} of {self.progress.steps}: from step "
             f"{position.step - _HOPELESS + 1} on, {_HOPELESS} steps in a row had a loss or a "
@@ -264,10 +272,10 @@ class Training:
                 "training never reached a finite validation loss: lower the learning rate, or "
                 "check the physics text and the scale of the data"
             )
-        return Result(eqx.combine(self.state.best, self._static), position.curve, self.progress)
+        return Result(eqx.combine(self.state.best, self._rest), position.curve, self.progress)
 
     def _record_validation(self, losses: list[float]) -> float:
-        validation = self.task.validate(eqx.combine(self.state.params, self._static))
+        validation = self.task.validate(eqx.combine(self.state.params, self._rest))
         optimiser = self.settings.optimiser
         patience = optimiser.patience if optimiser.schedule == "plateau" else None
         self.state.record_validation(validation, losses, patience)
@@ -328,21 +336,24 @@ def train_again(
 def _make_update(
     loss: Loss,
     optimiser: optax.GradientTransformation,
-    static: PyTree,
+    with_data: Callable[[PyTree, list[Array]], PyTree],
     structure: Any,
     steps: int,
 ) -> Callable[..., tuple[list[Array], Array, Array]]:
     """The function of one step. It takes and returns the leaves of parameters and optimiser state;
-    it also returns the loss, and whether the step was taken.
+    it also returns the loss, and whether the step was taken. `data` are the arrays that training
+    does not change; `with_data` completes the parameters with them.
     """
 
-    def update(leaves: list[Array], batch: Any, seed: Array, step: Array, factor: Array):
+    def update(
+        leaves: list[Array], data: list[Array], batch: Any, seed: Array, step: Array, factor: Array
+    ):
         params, opt_state = jax.tree.unflatten(structure, leaves)
         key = jr.fold_in(jr.key(seed), step)
         progress = step.astype(jnp.float32) / steps
 
         def of_params(params: PyTree) -> Array:
-            return loss(eqx.combine(params, static), batch, key, progress)
+            return loss(with_data(params, data), batch, key, progress)
 
         value, gradient = jax.value_and_grad(of_params)(params)
         params, opt_state, taken = guarded_update(

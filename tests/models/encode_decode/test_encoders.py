@@ -88,7 +88,7 @@ def test_its_state_moves_over_each_gap_by_its_own_equation():
     moved = found.over_gap(drift, state, gap)
     by_hand = state
     for _ in range(2):
-        by_hand = by_hand + (gap * found.pace / 2)[:, None] * drift(by_hand)
+        by_hand = by_hand + (gap * found.reader.scales.pace / 2)[:, None] * drift(by_hand)
     np.testing.assert_allclose(moved, by_hand, atol=1e-14)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from physsm.models.pi_vae import PartialPredictions, PhysicsVAENetwork, inconsistency
 from physsm.nn.gaussian import Gaussian
+from tests.compiled import value_and_gradient
 from tests.models.encode_decode.make import PENDULUM, network, pendulums, window_of
 
 WEIGHT = jnp.ones((4, 3, 2))
@@ -171,9 +172,9 @@ def test_windows_whose_physics_alone_diverges_have_no_penalty():
         z=jnp.ones_like(trajectory.z), is_reached=jnp.ones_like(trajectory.is_reached)
     )
     assert not four_of(found, starts, held, window.timeline)[1].any()
-    value, slope = eqx.filter_jit(
-        eqx.filter_value_and_grad(lambda n: n.penalty(window, inferred, starts, held, None))
-    )(found)
+    value, slope = value_and_gradient(
+        lambda n: n.penalty(window, inferred, starts, held, None), found
+    )
     assert float(value) == 0
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope))
 

@@ -17,6 +17,7 @@ from physsm.models._network.compiled import CompiledNetwork
 from physsm.models._network.observations import Observations
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.values import Drive
+from tests.compiled import value_and_gradient
 from tests.models.phy_ssm.make import make_network, random_panel
 
 TEXT = "control u\nx' = v\nv' = ?*x + ?c*v + ?*u + ?s\nunknown ?c constant\nunknown ?s per series"
@@ -88,7 +89,7 @@ def test_a_stream_equals_the_batch_with_equal_gradients(name):
             boundary = end(network, rows)
             return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(boundary)), boundary
 
-        return eqx.filter_jit(eqx.filter_value_and_grad(total, has_aux=True))(network)
+        return value_and_gradient(total, network, has_aux=True)
 
     (_, batch), gradient = values_and_gradient(end_by_batch)
     (_, stream), gradient_of_stream = values_and_gradient(end_by_stream)

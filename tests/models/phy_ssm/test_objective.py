@@ -14,6 +14,7 @@ from scipy.spatial.distance import cosine
 
 from physsm.data.window import gather, windows
 from physsm.models.phy_ssm import objective as plain
+from tests.compiled import value_and_gradient
 from tests.models.phy_ssm.make import make_network, random_panel
 
 TEXT = "control u\nx' = v\nv' = ?*x + ?*v + ?*u"
@@ -119,11 +120,9 @@ def test_reach_counts_the_start_of_the_target_only():
 def test_gradients_reach_every_parameter_and_are_finite():
     """But for those that only a grey box fits: the holds, and the distribution of first states."""
     network, batch = example()
-    value, gradient = eqx.filter_jit(
-        eqx.filter_value_and_grad(
-            lambda n: plain.objective(n, batch, CONTEXT, jr.key(0), jnp.asarray(1.0))
-        )
-    )(network)
+    value, gradient = value_and_gradient(
+        lambda n: plain.objective(n, batch, CONTEXT, jr.key(0), jnp.asarray(1.0)), network
+    )
     assert np.isfinite(value)
     for path, leaf in jax.tree_util.tree_leaves_with_path(gradient):
         assert np.isfinite(leaf).all(), path

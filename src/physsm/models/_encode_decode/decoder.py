@@ -18,7 +18,7 @@ class TrajectoryDecoder(eqx.Module):
 
     control_encoder: MLP | None
     decoder: Decoder
-    scales: TrajectoryScales = eqx.field(static=True)
+    scales: TrajectoryScales
 
     def __init__(
         self, scales: TrajectoryScales, config: EncodeDecodeConfig, size: int, rng: Generator
@@ -37,7 +37,7 @@ class TrajectoryDecoder(eqx.Module):
     ) -> Float[Array, "*steps channels"]:
         """Scaled channels along a trajectory."""
         offset = self.scales.states.state_offset
-        centred = z - on_last_axis(offset, z) if offset else z
+        centred = z - on_last_axis(offset, z) if len(offset) else z
         if self.control_encoder is None:
             return self.decoder(centred)
         return self.decoder(

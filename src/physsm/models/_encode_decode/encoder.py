@@ -24,7 +24,7 @@ class StepReader(eqx.Module):
     """
 
     perceptron: MLP
-    scales: TrajectoryScales = eqx.field(static=True)
+    scales: TrajectoryScales
 
     def __init__(self, scales: TrajectoryScales, shape: Perceptron, outputs: int, rng: Generator):
         self.scales = scales

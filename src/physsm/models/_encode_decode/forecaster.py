@@ -25,7 +25,7 @@ def _trained_scales(states: StateScales) -> StateScales:
     """Scales for a network that is trained from its start: sizes of unknowns per unit of time, for
     which the settings were chosen. An observation that is a function of states is decoded.
     """
-    sizes = tuple(size * states.signal_time for size in states.unknown_size)
+    sizes = states.unknown_size * states.signal_time
     return replace(states, unknown_size=sizes, signal_time=1.0, expression=())
 
 

@@ -17,6 +17,7 @@ from physsm.models._encode_decode.values import Timeline, Trajectory, Window
 from physsm.models._network.observations import Observations
 from physsm.models._network.reductions import ramp
 from physsm.nn.gaussian import Gaussian, kl, sample
+from physsm.nn.parameter_groups import is_parameter
 
 
 class AbstractEncodeDecode(eqx.Module):
@@ -28,7 +29,7 @@ class AbstractEncodeDecode(eqx.Module):
     """
 
     decoder: TrajectoryDecoder
-    scales: TrajectoryScales = eqx.field(static=True)
+    scales: TrajectoryScales
     config: Any = eqx.field(static=True)  # an EncodeDecodeConfig
 
     @abc.abstractmethod
@@ -90,7 +91,7 @@ class AbstractEncodeDecode(eqx.Module):
     @property
     def dtype(self) -> Any:
         """The precision of the parameters."""
-        return jax.tree.leaves(eqx.filter(self, eqx.is_inexact_array))[0].dtype
+        return jax.tree.leaves(eqx.filter(self, is_parameter))[0].dtype
 
     @property
     def starts_well(self) -> bool:
@@ -109,7 +110,7 @@ class AbstractEncodeDecode(eqx.Module):
         """
         kind = f"{type(self).__module__}.{type(self).__qualname__}"
         config = self.config.model_dump(exclude={"training"})
-        return repr((kind, self.physics_text, self.scales, config))
+        return repr((kind, self.physics_text, self.scales.structure, config))
 
     def starts(self, inferred: Any, key: PRNGKeyArray | None) -> Any:
         """A draw of the latents of each series; means if there is no key."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -21,6 +22,7 @@ from physsm.models._network import unknowns
 from physsm.models._network.observations import Observations
 from physsm.nn.gaussian import Gaussian
 from physsm.nn.interpolation import interpolate_linear
+from physsm.nn.layers import on_last_axis
 from physsm.nn.mlp import MLP, Dense
 from physsm.nn.ode import Drift, Nodes, solve_ode
 from physsm.nn.parameter_groups import PHYSICAL
@@ -34,7 +36,7 @@ class KnownPhysics(eqx.Module):
     """The equations of a system, without trained parameters."""
 
     system: System = eqx.field(static=True)
-    scales: TrajectoryScales = eqx.field(static=True)
+    scales: TrajectoryScales
     uses_controls: bool = eqx.field(static=True)
 
     @property
@@ -48,19 +50,18 @@ class KnownPhysics(eqx.Module):
 
     def drift(self, theta: Float[Array, " unknowns"], timeline: Timeline) -> Drift:
         """The drift as a function of time and scaled state. States are clipped to their bounds."""
-        scale = jnp.asarray(np.array(self.scales.states.state_scale), theta.dtype)
+        scale = on_last_axis(self.scales.states.state_scale, theta)
+        time_scale = jnp.asarray(self.scales.table.time_scale, theta.dtype)
         lower, upper = (jnp.asarray(end, theta.dtype) for end in limits(self.system.state_bounds))
         controls = self._signal(timeline)
 
         def rate(t: Array, z: Array) -> Array:
             state = jnp.clip(z * scale, lower, upper)
-            return self.system.drift(theta, state, controls(t)) * (
-                self.scales.table.time_scale / scale
-            )
+            return self.system.drift(theta, state, controls(t)) * (time_scale / scale)
 
         return rate
 
-    def nodes(self, timeline: Timeline, spacing: float) -> Nodes:
+    def nodes(self, timeline: Timeline, spacing: Any) -> Nodes:
         """Times at which solver steps must end: time steps, if the controls have a kink there; else
         multiples of `spacing`.
         """
@@ -75,8 +76,8 @@ class KnownPhysics(eqx.Module):
         )
         values = timeline.controls[:, used]
         if not self.uses_controls or not len(used):
-            means = np.array(self.scales.table.control_shift)[used]
-            return lambda _: jnp.asarray(means, values.dtype)
+            means = jnp.asarray(self.scales.table.control_shift, values.dtype)[used]
+            return lambda _: means
 
         return lambda t: interpolate_linear(t, timeline.times, values)
 
@@ -121,8 +122,7 @@ class PhysicsTrajectory(AbstractEncodeDecode):
 
     def state(self, latent: Float[Array, " latent"]) -> Float[Array, " n"]:
         """Scaled states from a latent start."""
-        offset = jnp.asarray(np.array(self.scales.states.state_offset), latent.dtype)
-        return offset + self.to_state(latent)
+        return on_last_axis(self.scales.states.state_offset, latent) + self.to_state(latent)
 
     def solve(
         self,

@@ -20,7 +20,7 @@ class Decoder(eqx.Module):
     """
 
     perceptron: MLP | None
-    states: StateScales = eqx.field(static=True)
+    states: StateScales
 
     def __init__(
         self,

@@ -18,6 +18,7 @@ from physsm.models._files import Interface, Stored
 from physsm.models._intervals import Calibration, calibrate
 from physsm.models._network.compiled import CompiledNetwork
 from physsm.models._network.config import NetworkConfig
+from physsm.nn.parameter_groups import is_parameter
 from physsm.physics.bounds import limits
 from physsm.physics.system import System
 from physsm.training.checkpoint import named_arrays, restore_arrays
@@ -91,7 +92,7 @@ class FittedNetwork(AbstractFitted):
         `noise` is added to the spread of the latent draws; then the whole is stretched to cover
         the measurements.
         """
-        held_out, scale = validation.panel, np.array(self.scales.table.channel_scale)
+        held_out, scale = validation.panel, self.scales.table.channel_scale
         scaled = (held_out.values - self._one_step(held_out).mean) / scale
         known = np.isfinite(scaled)
         number = known.sum((0, 1))
@@ -116,7 +117,7 @@ class FittedNetwork(AbstractFitted):
         return {
             "config": self.network.config.model_dump(by_alias=True),
             "physics": None if self.system is None else self.system.text,
-            "scales": asdict(self.scales),
+            "scales": self.scales.to_json(),
             "noise": list(self.noise),
             "sizes": asdict(self.sizes),
             "stages": [asdict(stage) for stage in self.stages],
@@ -124,7 +125,7 @@ class FittedNetwork(AbstractFitted):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The parameters of the network."""
-        return named_arrays(eqx.filter(self.network, eqx.is_inexact_array))
+        return named_arrays(eqx.filter(self.network, is_parameter))
 
     @classmethod
     def restore(cls: type[M], stored: Stored) -> M:
@@ -137,7 +138,9 @@ class FittedNetwork(AbstractFitted):
         if min(asdict(sizes).values()) < 1:
             raise ValueError("a size is not a positive number")
         fresh = cls.build(system, cls.Scales.from_json(description["scales"]), config, 0)
-        network = restore_arrays(fresh, stored.arrays, Path(stored.source) / "model.safetensors")
+        parameters, rest = eqx.partition(fresh, is_parameter)
+        source = Path(stored.source) / "model.safetensors"
+        network = eqx.combine(restore_arrays(parameters, stored.arrays, source), rest)
         return cls(
             system=system,
             network=network,

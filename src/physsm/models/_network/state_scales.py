@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from physsm._errors import DataError, did_you_mean
 from physsm._values import Panel
-from physsm.models._network.scales import StateScales, TableScales, as_numbers
+from physsm.models._network.scales import StateScales, TableScales
 from physsm.physics.structure import slope_of
 from physsm.physics.system import System
 
@@ -42,8 +42,9 @@ def state_scales(
         for name, state in zip(table.channels, measured, strict=True)
     )
     given = StateScales(measured=measured, expression=expression)
-    span = max(1.0, signal_time(panel, given.grounded_channels.tolist()) / table.time_scale)
-    scale, offset = _first_scales(system, table, panel, given, span * table.time_scale)
+    unit = float(table.time_scale)
+    span = max(1.0, signal_time(panel, given.grounded_channels.tolist()) / unit)
+    scale, offset = _first_scales(system, table, panel, given, span * unit)
     return scales_of_states(system, table, replace(given, signal_time=span), scale, offset)
 
 
@@ -84,10 +85,10 @@ def scales_of_states(
     sizes = _unknown_sizes(system, table, given, extended, magnitude)
     return replace(
         given,
-        state_scale=as_numbers(scale),
-        state_offset=as_numbers(offset),
-        extended_scale=as_numbers(extended),
-        unknown_size=as_numbers(sizes),
+        state_scale=scale,
+        state_offset=offset,
+        extended_scale=extended,
+        unknown_size=sizes,
     )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from physsm.models._network.scales import Scales
-from physsm.nn.layers import parameter
+from physsm.nn.layers import on_last_axis, parameter
 from physsm.physics.bounds import Bounds
 from physsm.physics.constrain import from_bounded, to_bounded
 from physsm.physics.structure import Unknown
@@ -30,7 +30,7 @@ def starts(system: System, scales: Scales) -> Float[Array, " unknowns"]:
     """The unknowns before training, unbounded."""
     bounds, sizes = _bounds(system), scales.states.unknown_size
     near = np.array([_start(one, size) for one, size in zip(bounds, sizes, strict=True)])
-    return parameter(from_bounded(near, bounds, np.array(sizes)))
+    return parameter(from_bounded(near, bounds, sizes))
 
 
 def in_physical_units(
@@ -40,13 +40,8 @@ def in_physical_units(
 
     Where steps are implicit, unknowns without bounds are limited so that no step is singular.
     """
-    bounds, size = _bounds(system), _like(raw, scales.states.unknown_size)
-    free = (
-        _free_limits(system, scales)
-        if is_implicit
-        else [_FREE_LIMIT * scales.states.signal_time] * len(bounds)
-    )
-    limit = _like(raw, free)
+    bounds, size = _bounds(system), on_last_axis(scales.states.unknown_size, raw)
+    limit = on_last_axis(_free_limits(system, scales, is_implicit), raw)
     is_free = np.array([not b for b in bounds], bool)
     return jnp.where(is_free, size * limit * jnp.tanh(raw / limit), to_bounded(raw, bounds, size))
 
@@ -57,15 +52,11 @@ def from_physical_units(
     """The inverse of `in_physical_units`, in double precision. A value on a bound or beyond becomes
     one slightly inside.
     """
-    theta, size = np.asarray(theta, float), np.array(scales.states.unknown_size)
-    bounds, limit = _bounds(system), np.array(_free_limits(system, scales))
+    theta, size = np.asarray(theta, float), scales.states.unknown_size
+    bounds, limit = _bounds(system), _free_limits(system, scales)
     is_free = np.array([not b for b in bounds], bool)
     share = np.clip(theta / size / limit, -_MOST_SHARE, _MOST_SHARE)
     return np.where(is_free, limit * np.arctanh(share), from_bounded(theta, bounds, size))
-
-
-def _like(raw: Array, numbers: Sequence[float]) -> Array:
-    return jnp.asarray(np.array(numbers, float), raw.dtype)
 
 
 def _bounds(system: System) -> list[Bounds]:
@@ -81,19 +72,20 @@ def _start(bounds: Bounds, size: float) -> float:
     return 0.0 if bounds.upper is None else bounds.upper - _START * size
 
 
-def _free_limits(system: System, scales: Scales) -> list[float]:
-    """Largest size of each unknown without bounds, in its natural size.
+def _free_limits(system: System, scales: Scales, is_implicit: bool = True) -> Any:
+    """Largest size of each unknown without bounds, in its natural size: an array of the library
+    that the scales are arrays of.
 
     On the diagonal of A a rate above 2/gap would make the implicit step singular.
     """
-    diagonal = 1 / max(scales.table.largest_gap, 1.0)
-    span = scales.states.signal_time  # sizes are per this time, limits per unit of time
-    return [
-        _OBSERVED_LIMIT
-        if _is_only_observed(unknown)
-        else span * (diagonal if _is_diagonal(unknown) else _FREE_LIMIT)
-        for unknown in system.unknowns
-    ]
+    span, gap = scales.states.signal_time, scales.table.largest_gap
+    numpy: Any = np if isinstance(span, np.ndarray) else jnp
+    unknowns = system.unknowns
+    is_observed = is_implicit & np.array([_is_only_observed(one) for one in unknowns], bool)
+    is_diagonal = is_implicit & np.array([_is_diagonal(one) for one in unknowns], bool)
+    # Sizes are per signal time, limits per unit of time.
+    rates = numpy.where(is_diagonal, span / numpy.maximum(gap, 1.0), span * _FREE_LIMIT)
+    return numpy.where(is_observed, _OBSERVED_LIMIT, rates)
 
 
 def _is_only_observed(unknown: Unknown) -> bool:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from physsm._values import Panel
 from physsm.data.scale import control_moments
 from physsm.models._network.scales import (
-    Numbers,
     Scales,
     StateScales,
     TableScales,
-    as_numbers,
+    as_vector,
     check_positive,
     check_shifts,
     record_from_json,
@@ -31,8 +30,7 @@ _LARGEST = 30.0  # scaled: a function may have a pole
 _FURTHEST = 10_000  # lags
 
 
-@dataclass(frozen=True)
-class BypassShape:
+class BypassShape(eqx.Module):
     """Lags and input scales of a linear bypass; without any offset there is no bypass.
 
     `offsets` are the time steps that it reads, counted back from the last. It reads only the first
@@ -40,13 +38,13 @@ class BypassShape:
     are (f(u) - shift)/scale.
     """
 
-    offsets: tuple[int, ...] = ()
-    short: int = 0
-    function_shift: Numbers = ()
-    function_scale: Numbers = ()
+    offsets: tuple[int, ...] = eqx.field(static=True, default=())
+    short: int = eqx.field(static=True, default=0)
+    function_shift: Float[np.ndarray, " functions"] = eqx.field(converter=as_vector, default=())
+    function_scale: Float[np.ndarray, " functions"] = eqx.field(converter=as_vector, default=())
 
-    def __post_init__(self) -> None:
-        check_positive(*self.function_scale)
+    def __check_init__(self) -> None:
+        check_positive(self.function_scale)
         check_shifts(self.function_shift, self.function_scale)
         if not all(0 <= offset <= _FURTHEST for offset in self.offsets):
             raise ValueError("an offset is out of range")
@@ -54,15 +52,14 @@ class BypassShape:
             raise ValueError("a short memory is longer than the whole one")
 
 
-@dataclass(frozen=True)
 class PhySSMScales(Scales):
     """Scales of a Phy-SSM network."""
 
-    bypass: BypassShape = BypassShape()
+    bypass: BypassShape = eqx.field(default_factory=BypassShape)
 
     @classmethod
     def from_json(cls, content: Any) -> PhySSMScales:
-        """The inverse of `dataclasses.asdict`, through JSON."""
+        """The inverse of `to_json`."""
         return cls(
             table=record_from_json(TableScales, content["table"]),
             states=record_from_json(StateScales, content["states"]),
@@ -70,19 +67,18 @@ class PhySSMScales(Scales):
         )
 
 
-@dataclass(frozen=True)
-class BypassInputs:
+class BypassInputs(eqx.Module):
     """Scaled controls, then scaled functions of them, on the last axis."""
 
     table: TableScales
-    shape: BypassShape = BypassShape()
-    functions: Program | None = None
-    used: tuple[int, ...] = ()
+    shape: BypassShape = eqx.field(default_factory=BypassShape)
+    functions: Program | None = eqx.field(static=True, default=None)
+    used: tuple[int, ...] = eqx.field(static=True, default=())
 
     @classmethod
     def of(cls, system: System | None, scales: PhySSMScales) -> BypassInputs:
         """The inputs for a system."""
-        if system is None or not scales.bypass.function_scale:
+        if system is None or not len(scales.bypass.function_scale):
             return cls(scales.table, scales.bypass)
         used = tuple(scales.table.controls.index(name) for name in system.controls)
         return cls(scales.table, scales.bypass, system.control_functions, used)
@@ -119,10 +115,11 @@ def function_scales(system: System | None, table: TableScales, panel: Panel) -> 
         can_be_used = np.isfinite([shift, scale]).all() and np.isfinite(np.float32(values)).all()
     if not can_be_used:
         return BypassShape()
-    return BypassShape(function_shift=as_numbers(shift), function_scale=as_numbers(scale))
+    return BypassShape(function_shift=shift, function_scale=scale)
 
 
-def _scaled(u: Controls, shift: Sequence[float], scale: Sequence[float]) -> Controls:
+def _scaled(u: Controls, shift: Any, scale: Any) -> Controls:
+    numpy: Any = np if isinstance(u, np.ndarray) else jnp
     shape = (1,) * (u.ndim - 1) + (-1,)
-    shifts, scales = (np.asarray(numbers, u.dtype).reshape(shape) for numbers in (shift, scale))
+    shifts, scales = (numpy.asarray(numbers, u.dtype).reshape(shape) for numbers in (shift, scale))
     return (u - shifts) / scales

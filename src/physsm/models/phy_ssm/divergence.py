@@ -20,7 +20,7 @@ def divergences(
 ) -> tuple[str, ...]:
     """A sentence for each series with a scaled state that was clipped at `FAR`."""
     size = len(system.states) if system is not None else z_ext.shape[-1]
-    centre = np.array(states.state_offset) if states.state_offset else 0.0
+    centre = states.state_offset if len(states.state_offset) else 0.0
     is_far = ~(np.abs(z_ext[..., :size] - centre) < 0.999 * FAR)
     warnings = []
     for s in range(len(history)):

@@ -70,7 +70,7 @@ def measurements_of_states(states: StateScales) -> Readout:
 class AbstractEncoder(eqx.Module):
     """An encoder infers the latent at each time step from the observations up to it."""
 
-    scales: Scales = eqx.field(static=True)
+    scales: Scales
 
     @property
     @abc.abstractmethod

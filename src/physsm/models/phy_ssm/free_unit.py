@@ -27,7 +27,7 @@ class FreeUnit(AbstractUnit):
     inputs: Dense
     network: S5Stack
     outputs: MLP
-    table: TableScales = eqx.field(static=True)
+    table: TableScales
     latent: int = eqx.field(static=True)
 
     def __init__(self, table: TableScales, config: Config, rng: Generator):

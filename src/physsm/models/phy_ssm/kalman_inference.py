@@ -40,7 +40,7 @@ class KalmanInference(AbstractInference):
 
     noises: Noises  # learned variances of transitions and measurements
     first: Start  # distribution of the states before the first measurement
-    scales: Scales = eqx.field(static=True)
+    scales: Scales
     uses_encoder: bool = eqx.field(static=True)  # its outputs measure states without a channel
 
     def __init__(self, scales: Scales, per_series: int, uses_encoder: bool):

@@ -48,7 +48,7 @@ class LinearBypass(AbstractDecoder):
     rollout_weights: Float[Array, "features free"] = eqx.field(metadata=BYPASS)
     next_weights: Float[Array, "features free"] = eqx.field(metadata=BYPASS)
     short_weights: Float[Array, "short_features free"] | None = eqx.field(metadata=BYPASS)
-    inputs: BypassInputs = eqx.field(static=True)
+    inputs: BypassInputs
     free: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(self, decoder: Decoder, inputs: BypassInputs, states: StateScales):

@@ -36,7 +36,7 @@ class Network(eqx.Module):
     inference: AbstractInference
     unit: AbstractUnit
     decoder: AbstractDecoder
-    scales: PhySSMScales = eqx.field(static=True)
+    scales: PhySSMScales
     config: Config = eqx.field(static=True)
 
     @property
@@ -65,7 +65,8 @@ class Network(eqx.Module):
         """All but its parameters: networks with the same identity are built the same, however they
         are trained.
         """
-        return repr((self.unit.text, self.scales, self.config.model_dump(exclude={"training"})))
+        config = self.config.model_dump(exclude={"training"})
+        return repr((self.unit.text, self.scales.structure, config))
 
     def start(self) -> Boundary:
         """A series before its first time step."""

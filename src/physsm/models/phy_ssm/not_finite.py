@@ -47,7 +47,7 @@ def _largest_unknown(network: Network, theta: Float[np.ndarray, "steps batch unk
     unknowns = network.unit.system.unknowns
     if not unknowns:
         return ""
-    relative = np.abs(theta) / np.array(network.scales.states.unknown_size)
+    relative = np.abs(theta) / network.scales.states.unknown_size
     relative = np.where(np.isfinite(relative), relative, np.inf).max((0, 1))
     worst = int(relative.argmax())
     size = f"{relative[worst]:.3g} times" if np.isfinite(relative[worst]) else "not finite, beside"

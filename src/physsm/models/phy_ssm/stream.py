@@ -62,8 +62,8 @@ def next_row(table: TableScales, stream: Stream, t: float, x: Any, u: Any) -> Ro
     if not np.isfinite(control).all() or np.isinf(values).any():
         raise DataError("a row holds an infinity, or a control that is not a number")
     seen = ~np.isnan(values)
-    scaled = (values - np.array(table.channel_shift)) / np.array(table.channel_scale)
-    gap = FIRST_GAP if stream.time is None else (t - stream.time) / table.time_scale
+    scaled = (values - table.channel_shift) / table.channel_scale
+    gap = FIRST_GAP if stream.time is None else float((t - stream.time) / table.time_scale)
     return Row(
         last=np.where(seen, scaled, stream.last), seen=seen.astype(float), control=control, gap=gap
     )

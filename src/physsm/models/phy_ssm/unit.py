@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -40,7 +41,7 @@ class PhysicsUnit(AbstractUnit):
     hold: Float[Array, "substeps controls"] = eqx.field(metadata=UNDECAYED)  # not trained
     network: AbstractUnknownNetwork
     system: System = eqx.field(static=True)
-    scales: Scales = eqx.field(static=True)
+    scales: Scales
     config: Config = eqx.field(static=True)
 
     def __init__(self, system: System, scales: Scales, config: Config, rng: Generator):
@@ -102,8 +103,9 @@ class PhysicsUnit(AbstractUnit):
 
     def centred(self, z_ext: Float[Array, "*steps d"]) -> Float[Array, "*steps d"]:
         """Extended states without the means of the measured ones."""
-        lifted = (0.0,) * (z_ext.shape[-1] - self.size)
-        return z_ext - on_last_axis((*self.scales.states.state_offset, *lifted), z_ext)
+        offset = self._like(self.scales.states.state_offset)
+        lifted = jnp.zeros(z_ext.shape[-1] - self.size, offset.dtype)
+        return z_ext - on_last_axis(jnp.concatenate([offset, lifted]), z_ext)
 
     def features(self, z_ext: Array, u: Array, gaps: Array) -> Features:
         """The raw terms of the varying unknowns at all time steps from the first on."""
@@ -185,13 +187,14 @@ class PhysicsUnit(AbstractUnit):
         table, scale = self.scales.table, self._like(self.scales.states.extended_scale)
         u = u[self._controls]
         A, B = self.system.assemble(theta, at * scale, u)
-        A = A * (table.time_scale * scale[None, :] / scale[:, None])
-        force = table.time_scale * (B @ u) / scale
+        time_scale = self._like(table.time_scale)
+        A = A * (time_scale * scale[None, :] / scale[:, None])
+        force = time_scale * (B @ u) / scale
         right = z_ext + gap * (A @ z_ext / 2 + force)
         return solve(jnp.eye(len(scale), dtype=A.dtype) - gap / 2 * A, right)
 
-    def _like(self, numbers: Sequence[float]) -> Array:
-        return jnp.asarray(np.array(numbers, float), self.constants.dtype)
+    def _like(self, numbers: Any) -> Array:
+        return jnp.asarray(numbers, self.constants.dtype)
 
 
 def hold_weights(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from physsm import PhySSM, System, load
+from physsm import PhySSM, System, _programs, load
 from physsm._errors import TrainingError
 from physsm._values import Forecast, Panel, Query
 from physsm.models.grey_box import GreyBox
@@ -102,9 +102,24 @@ def test_a_stream_forecasts_like_its_history(fitted):
 
 
 @pytest.fixture(scope="module")
-def fitted_otherwise():
+def programs_of_another_table():
+    """Those that the fit of `fitted_otherwise` adds to those before."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def fitted_otherwise(fitted, programs_of_another_table):
     panels = transformed(noisy_panel(0)), transformed(noisy_panel(1))
-    return PhySSM(System.parse(TEXT), **SETTINGS).fit(*panels, seed=0)
+    before = set(_programs._compiled)
+    other = PhySSM(System.parse(TEXT), **SETTINGS).fit(*panels, seed=0)
+    programs_of_another_table.extend(set(_programs._compiled) - before)
+    return other
+
+
+def test_another_table_of_the_same_shape_compiles_nothing(
+    fitted_otherwise, programs_of_another_table
+):
+    assert not programs_of_another_table
 
 
 def test_units_clock_and_order_of_a_table_do_not_matter(fitted, fitted_otherwise):

@@ -23,6 +23,7 @@ from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess, shoot
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.unit import PhysicsUnit, hold_weights
 from physsm.nn.layers import parameter
+from physsm.nn.parameter_groups import is_parameter
 
 _ITERATIONS = 100
 GAIN = 0.99  # share of the validation error that makes a difference
@@ -157,8 +158,8 @@ def with_hold(network: Network, hold: Hold) -> Network:
     unit = physics_unit(network)
     settings = network.config.model_copy(update={"control_hold": hold})
     rebuilt = build_network(unit.system, network.scales, settings, 0)
-    arrays = jax.tree.leaves(eqx.filter(network, eqx.is_array))
-    own, static = eqx.partition(rebuilt, eqx.is_array)
+    arrays = jax.tree.leaves(eqx.filter(network, is_parameter))
+    own, static = eqx.partition(rebuilt, is_parameter)
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(own), arrays), static)
 
 

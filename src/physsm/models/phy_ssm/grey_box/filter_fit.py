@@ -38,7 +38,7 @@ def with_start(network: Network, fit: Fit, scaled: Panel, *, keep_noises: bool =
     valid = np.arange(scaled.times.shape[1]) < scaled.lengths[:, None]
     states = fit.guess.states[valid]
     table = network.scales.table
-    u = (scaled.controls[valid] - np.array(table.control_shift)) / np.array(table.control_scale)
+    u = (scaled.controls[valid] - table.control_shift) / table.control_scale
     inputs = np.concatenate([np.ones((len(u), 1)), u], axis=1)
     gram = inputs.T @ inputs + _RIDGE * len(u) * np.eye(inputs.shape[1])
     weights = np.linalg.solve(gram, inputs.T @ states)

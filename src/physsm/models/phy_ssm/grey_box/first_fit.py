@@ -51,7 +51,7 @@ def first_fits(
     the second one has shorter pieces.
     """
     rng = np.random.default_rng([seed, attempt])
-    span = unit.scales.states.signal_time
+    span = float(unit.scales.states.signal_time)
     factor = max(1, int(span / _ROWS_OF_SIGNAL))
     coarse = thinned(scaled, factor)
     rows = max(1.0, span / factor)
@@ -127,7 +127,7 @@ def _filled(unit: PhysicsUnit, known: np.ndarray, rng: Generator | None) -> np.n
     """States without NaN: hidden ones near their mean, or at a random value of their scale."""
     states = known.copy()
     lower, upper = (np.asarray(side, float) for side in unit.limits())
-    offset = np.array(unit.scales.states.state_offset)
+    offset = unit.scales.states.state_offset
     for state in range(unit.size):
         middle = offset[state]
         if rng is not None and np.isnan(known[..., state]).all():

@@ -25,7 +25,7 @@ def with_scales_of_hidden(
     if not hidden.any():
         return network, first
     valid = np.arange(scaled.times.shape[1]) < scaled.lengths[:, None]
-    before = np.array(scales.states.state_scale)
+    before = scales.states.state_scale
     z = first[0].guess.states[valid] * before
     if not np.isfinite(z).all():
         return network, first

@@ -177,7 +177,7 @@ def _program(
     # Holds are arrays: the settings make no other program.
     same = {"control_hold": "auto", "unknown_network": "none", "substeps": None}
     config = unit.config.model_copy(update=same)
-    identity = f"{function.__qualname__} {unit.text} {unit.scales} {config}"
+    identity = f"{function.__qualname__} {unit.text} {unit.scales.structure} {config}"
     program = Program(of_leaves, identity, quick=True)
     return lambda *arguments: program(leaves, *arguments)
 

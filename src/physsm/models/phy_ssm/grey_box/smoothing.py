@@ -24,7 +24,7 @@ def smoothed_states(
     states = np.full((*scaled.times.shape, unit.size), np.nan)
     slopes = np.full_like(states, np.nan)
     place = scales.states.channel_of_state
-    offset, size = np.array(scales.states.state_offset), np.array(scales.states.state_scale)
+    offset, size = scales.states.state_offset, scales.states.state_scale
     for state in np.flatnonzero(place >= 0):
         for i, one in enumerate(scaled):
             rows = len(one.times)

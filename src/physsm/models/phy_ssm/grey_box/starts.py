@@ -67,7 +67,7 @@ def regression(
     are all known, whatever their bounds.
     """
     system, scales = unit.system, unit.scales
-    size, unit_of_time = np.array(scales.states.state_scale), scales.table.time_scale
+    size, unit_of_time = scales.states.state_scale, scales.table.time_scale
     columns = [scales.table.controls.index(name) for name in system.controls]
     chosen = _some(scaled)
     each = [
@@ -117,7 +117,7 @@ def _integral(values: np.ndarray, gap: np.ndarray, starts: np.ndarray, window: i
 def as_shared(unit: PhysicsUnit, theta: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
     """Unknowns in physical units as the unit trains them, moved inside their bounds."""
     bounds = [unknown.bounds for unknown in unit.system.unknowns]
-    size = np.array(unit.scales.states.unknown_size)
+    size = unit.scales.states.unknown_size
     low, high = (np.array(end, float) for end in limits(bounds))
     inset = np.minimum(0.01 * size, np.where(np.isfinite(high - low), 0.01 * (high - low), np.inf))
     inside = np.clip(np.where(np.isfinite(theta), theta, size), low + inset, high - inset)
@@ -136,7 +136,7 @@ def random_unknowns(unit: PhysicsUnit, rng: Generator) -> Float[np.ndarray, " k"
     """A draw of the unknowns in physical units: sizes spread over powers of ten, within bounds."""
     sizes = unit.scales.states.unknown_size
     # A rate may be as fast as the sampling, however slowly the signal wanders.
-    highest = max(_MOST_POWER, np.log10(unit.scales.states.signal_time))
+    highest = max(_MOST_POWER, float(np.log10(unit.scales.states.signal_time)))
     drawn = [
         _draw(unknown.bounds, size, highest, rng)
         for unknown, size in zip(unit.system.unknowns, sizes, strict=True)
