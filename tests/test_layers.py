@@ -33,7 +33,7 @@ FOLDERS = {
     "models": {"physics", "nn", "data", "training"},
     "datasets": {"data"},
     "report": {"metrics"},
-    "benchmark": {"physics", "data", "metrics", "training", "models", "datasets"},
+    "benchmark": {"physics", "nn", "data", "metrics", "training", "models", "datasets"},
     "cli": {"physics", "data", "metrics", "datasets", "training", "models", "benchmark", "report"},
 }
 
