@@ -12,7 +12,7 @@ from physsm import PhysicsError, System
 from physsm._arguments import merged
 from physsm._registry import find
 from physsm.benchmark.experiment import read_experiment
-from physsm.models._base import read_config
+from physsm.models._settings import read_config
 from scripts import api_pages, command_page, source_tree
 from scripts.benchmark_page import PAGES as WITH_TABLES
 from scripts.benchmark_page import with_tables

@@ -17,6 +17,7 @@ from physsm.benchmark.evaluate import NO_UNITS, Score
 from physsm.benchmark.evaluation_windows import windows_of_validation_part
 from physsm.benchmark.pipeline import (
     Prepared,
+    Record,
     Report,
     RunData,
     TrainingOptions,
@@ -146,6 +147,21 @@ def fit_run(
             run_folder.release(folder)
         raise
     stage("writing the report data")
+    report_data = _report_data(request, prepared, data, record, title)
+    extra = {"fingerprint": fingerprint(panel), "seed": request.seed}
+    run_folder.write_outcome(folder, record, data.sizes, report_data, extra)
+    return Run(
+        folder=folder,
+        model=record.model,
+        sizes=data.sizes,
+        report_data=report_data,
+    )
+
+
+def _report_data(
+    request: Request, prepared: Prepared, data: RunData, record: Record, title: str
+) -> dict[str, Any]:
+    """What the report of a run shows."""
     used = record.model.describe().get("config", prepared.settings)
     report_data = build_report_data(
         record.scored,
@@ -160,14 +176,7 @@ def fit_run(
         warnings=[verdict] if (verdict := useless(record.scores, VALIDATION)) else [],
     )
     report_data["left_out"] = list(record.left_out)
-    extra = {"fingerprint": fingerprint(panel), "seed": request.seed}
-    run_folder.write_outcome(folder, record, data.sizes, report_data, extra)
-    return Run(
-        folder=folder,
-        model=record.model,
-        sizes=data.sizes,
-        report_data=report_data,
-    )
+    return report_data
 
 
 def _prepare(request: Request, source: Panel | Split) -> tuple[Prepared, RunData]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 from jaxtyping import Float
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from physsm._arguments import number
 from physsm._errors import ConfigError, DataError, did_you_mean
@@ -25,21 +25,13 @@ from physsm.data.columns import known_series_column
 from physsm.data.parts import Parts, WindowSettings, make_parts
 from physsm.data.query import make_query
 from physsm.data.table import make_panel, to_panel, to_raw
-from physsm.data.times import as_numbers
 from physsm.data.window import Part
 from physsm.models._files import Interface, Stored, read_model, save_model
+from physsm.models._interpolation import inside_times, linear_interpolation
 from physsm.models._intervals import Calibration
 from physsm.models._warnings import forecast_warnings
 from physsm.physics.system import System
 from physsm.training.loop import Result
-
-# Settings that had another name before: an error says what to write instead.
-RENAMED_SETTINGS = {
-    "assimilate": 'inference = "kalman" or "encoder"',
-    "direct": "linear_bypass",
-    "direct_speed": "bypass_speed",
-    "surprise": "likelihood",
-}
 
 
 class Prediction(NamedTuple):
@@ -344,68 +336,3 @@ def with_columns(panel: Panel, channels: Sequence[str], controls: Sequence[str])
     return replace(
         panel.only(channels), controls=panel.controls[:, :, order], control_names=tuple(controls)
     )
-
-
-def inside_times(panel: Panel, times: Any) -> Float[np.ndarray, "series steps"]:
-    """Times inside each series' history, checked; its own times if none are given."""
-    if times is None:
-        return panel.times
-    wanted = as_numbers(times, panel.layout)
-    if wanted.ndim not in (1, 2) or (wanted.ndim == 2 and len(wanted) != len(panel)):
-        raise DataError(
-            f"the times have the shape {wanted.shape}; they must be (steps,), or "
-            f"({len(panel)}, steps) for the series of the history"
-        )
-    wanted = np.broadcast_to(wanted, (len(panel), wanted.shape[-1])).copy()
-    first, last = panel.times[:, :1], panel.times[np.arange(len(panel)), panel.lengths - 1][:, None]
-    outside = ~((first <= wanted) & (wanted <= last))
-    if outside.any():
-        series, step = np.argwhere(outside)[0]
-        raise DataError(
-            f"the time {wanted[series, step]:g} lies outside the history of series "
-            f"{panel.ids[series]}, {first[series, 0]:g} to {last[series, 0]:g}",
-            hint="interpolate inside the history, and forecast after it",
-        )
-    return wanted
-
-
-def linear_interpolation(
-    panel: Panel, wanted: Float[np.ndarray, "series steps"]
-) -> Float[np.ndarray, "series steps channels"]:
-    """Channels at times inside each series, interpolated linearly between its measurements; NaN for
-    a channel without measurements.
-    """
-    values = np.full((*wanted.shape, len(panel.channels)), np.nan)
-    for i, one in enumerate(panel):
-        for channel in range(len(panel.channels)):
-            seen = ~np.isnan(one.values[:, channel])
-            if seen.any():
-                values[i, :, channel] = np.interp(
-                    wanted[i], one.times[seen], one.values[seen, channel]
-                )
-    return values
-
-
-def read_config(kind: type[BaseModel], settings: Mapping[str, Any], model: str) -> Any:
-    """Checked settings; an error names the setting, its value, and a similar name."""
-    try:
-        return kind.model_validate(dict(settings))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            name, known = place.split(".")[-1], _setting_names(kind, first["loc"][:-1])
-            hint = did_you_mean(name, known) or f"it has {', '.join(known)}"
-            hint = f"it is now {RENAMED_SETTINGS[name]}" if name in RENAMED_SETTINGS else hint
-            raise ConfigError(f"{model} has no setting {place}: {hint}") from None
-        subject = f"the setting {place} of {model} is" if place else f"the settings of {model} are"
-        raise ConfigError(f"{subject} {first['input']!r}: {first['msg']}") from None
-
-
-def _setting_names(kind: type[BaseModel], inside: Sequence[int | str]) -> list[str]:
-    """Names of all settings, or of those inside one of them."""
-    fields = {field.alias or name: field for name, field in kind.model_fields.items()}
-    if not inside:
-        return list(fields)
-    inner = fields[str(inside[0])].annotation
-    return _setting_names(inner, inside[1:]) if isinstance(inner, type) else list(fields)

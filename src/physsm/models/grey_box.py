@@ -13,8 +13,8 @@ from typing import Any, ClassVar, final
 
 from physsm._errors import ConfigError, DataError
 from physsm.data.parts import Parts
-from physsm.models._base import read_config
 from physsm.models._network.training import Start
+from physsm.models._settings import read_config
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.fitted import FittedStateSpace
 from physsm.models.phy_ssm.forecaster import StateSpaceForecaster

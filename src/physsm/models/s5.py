@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, final
 
-from physsm.models._base import read_config
+from physsm.models._settings import read_config
 from physsm.models.phy_ssm.config import Config, Preset, preset_settings
 from physsm.models.phy_ssm.fitted import FittedStateSpace
 from physsm.models.phy_ssm.forecaster import StateSpaceForecaster

@@ -24,7 +24,7 @@ from physsm.data.scale import channel_moments
 from physsm.data.split import default_split
 from physsm.data.table import to_panel
 from physsm.data.window import Part, default_sizes
-from physsm.models._base import AbstractFitted, AbstractForecaster, Prediction, read_config
+from physsm.models._base import AbstractFitted, AbstractForecaster, Prediction
 from physsm.models._baseline.origins import (
     Origins,
     channel_points,
@@ -40,6 +40,7 @@ from physsm.models._intervals import (
     spread_by_lead,
     uncalibrated,
 )
+from physsm.models._settings import read_config
 from physsm.physics.system import System
 
 _ORIGINS = 400  # forecasts for the spread, and for its calibration

@@ -11,10 +11,11 @@ import numpy as np
 
 from physsm._values import Forecast, Panel, Query, Unknowns
 from physsm.data.window import Windows
-from physsm.models._base import Prediction, check_coverage, inside_times
+from physsm.models._base import Prediction, check_coverage
 from physsm.models._encode_decode.scales import TrajectoryScales
 from physsm.models._encode_decode.tiles import tiles_of
 from physsm.models._encode_decode.windows import WindowedNetwork, question, question_inside
+from physsm.models._interpolation import inside_times
 from physsm.models._intervals import uncalibrated
 from physsm.models._network.compiled import rounded_up
 from physsm.models._network.fitted import FittedNetwork

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, cast
 from physsm._errors import ConfigError
 from physsm._values import Panel
 from physsm.data.window import Sizes
-from physsm.models._base import read_config
 from physsm.models._encode_decode.config import PhysicsConfig
 from physsm.models._encode_decode.fitted import FittedTrajectory
 from physsm.models._encode_decode.network import AbstractEncodeDecode
@@ -18,6 +17,7 @@ from physsm.models._encode_decode.scales import TrajectoryScales
 from physsm.models._network.scales import StateScales, table_scales
 from physsm.models._network.state_scales import state_scales
 from physsm.models._network.training import NetworkForecaster
+from physsm.models._settings import read_config
 from physsm.physics.system import System
 
 

@@ -13,11 +13,12 @@ import numpy as np
 
 from physsm.data.parts import Parts
 from physsm.data.window import Part, Sizes, cut_windows, narrowed
-from physsm.models._base import AbstractFitted, read_config
+from physsm.models._base import AbstractFitted
 from physsm.models._files import Interface, Stored
 from physsm.models._intervals import Calibration, calibrate
 from physsm.models._network.compiled import CompiledNetwork
 from physsm.models._network.config import NetworkConfig
+from physsm.models._settings import read_config
 from physsm.nn.parameter_groups import is_parameter
 from physsm.physics.bounds import limits
 from physsm.physics.system import System

@@ -15,7 +15,8 @@ from physsm._values import Forecast, Panel, Query, Unknowns
 from physsm.data.parts import Parts
 from physsm.data.query import make_query
 from physsm.data.times import as_numbers
-from physsm.models._base import Prediction, check_coverage, inside_times
+from physsm.models._base import Prediction, check_coverage
+from physsm.models._interpolation import inside_times
 from physsm.models._intervals import uncalibrated
 from physsm.models._network.compiled import Call, filled, rounded_up
 from physsm.models._network.fitted import FittedNetwork, standard_deviations

@@ -13,10 +13,10 @@ from physsm._errors import ConfigError
 from physsm._values import Panel
 from physsm.data.parts import Parts
 from physsm.data.window import Sizes
-from physsm.models._base import read_config
 from physsm.models._network.scales import table_scales
 from physsm.models._network.state_scales import state_scales
 from physsm.models._network.training import NetworkForecaster, Start
+from physsm.models._settings import read_config
 from physsm.models.phy_ssm.all_rows import (
     box_with_all_rows,
     fitted_to_all_rows,

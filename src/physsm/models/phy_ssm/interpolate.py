@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from physsm._values import Panel, Series
-from physsm.models._base import Prediction, linear_interpolation
+from physsm.models._base import Prediction
+from physsm.models._interpolation import linear_interpolation
 from physsm.models._network.compiled import CompiledNetwork
 from physsm.models._network.observations import Observations, series_first
 from physsm.models.phy_ssm import forecast
