@@ -7,7 +7,7 @@ import numpy as np
 from physsm._json import plain
 from physsm._values import Panel, Series
 from physsm.benchmark import predictions
-from physsm.benchmark.evaluate import fit_baselines, score
+from physsm.benchmark.evaluate import evaluate, fit_baselines, score
 from physsm.benchmark.evaluation_windows import windows_of_panel
 from physsm.benchmark.report_data import build_report_data, fingerprint
 from physsm.data.window import Sizes
@@ -90,15 +90,12 @@ def test_report_data_of_any_model_make_a_page():
     train, rest = make_panel(), make_panel(1)
     baselines = fit_baselines(train, rest, 0)
     model = baselines.pop("arx")
-    windows = windows_of_panel(rest, SIZES, np.array(model.interface.channel_scale))
-    scores = [score(one, windows) for one in (model, *baselines.values())]
+    evaluation = evaluate(model, baselines, rest, SIZES)
     report_data = build_report_data(
         model,
-        baselines,
         rest,
+        evaluation,
         title="A <title>",
-        sizes=SIZES,
-        scores=scores,
         settings={"a": {"b": 1}},
     )
     again = check_contents(json.loads(json.dumps(report_data)))

@@ -14,7 +14,6 @@ from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
 
-from physsm._json import plain
 from physsm.benchmark.evaluate import evaluate, fit_baselines
 from physsm.benchmark.report_data import build_report_data
 from physsm.data.window import Sizes
@@ -108,7 +107,7 @@ def run_demo(
         fitted = PhySSM(system, **SETTINGS).fit(data.train, data.validation, seed=seed)
         plain_s5 = background.result()
     others = {"s5": plain_s5, **fit_baselines(data.train, data.validation, seed)}
-    scores = plain(evaluate(fitted, others, data.test, SIZES))
+    evaluation = evaluate(fitted, others, data.test, SIZES)
     pendulum = data.test_truth.coefficients
     truth = {
         "g_over_l": float(pendulum.k[0]),
@@ -117,18 +116,16 @@ def run_demo(
     }
     report_data = build_report_data(
         fitted,
-        others,
         data.test,
+        evaluation,
         title="Driven pendulum",
-        sizes=SIZES,
-        scores=scores,
         settings={**fitted.describe()["config"], "seed": seed},
         truth=truth,
     )
     if folder is not None:
         fitted.save(folder)
     return Demo(
-        scores=scores,
+        scores=report_data["scores"],
         unknowns=report_data["physics"]["unknowns"],
         report_data=report_data,
         seconds=time.perf_counter() - began,

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from physsm._registry import find
 from physsm._values import Panel
 from physsm.benchmark.evaluation_windows import EvaluationWindows, windows_of_panel
+from physsm.benchmark.predictions import TargetForecasts, forecast_targets
 from physsm.benchmark.window_parts import WindowPart, context_parts, target_parts
 from physsm.data.window import Part, Sizes
 from physsm.metrics._metric import every_score
@@ -32,6 +33,14 @@ NO_UNITS: Mapping[str, str] = MappingProxyType({})
 Score = dict[str, Any]  # the scores of one model by key, and its name
 
 _MAX_CHANNELS = 32  # with scores of their own
+
+
+class Evaluation(NamedTuple):
+    """Scores of models on windows, in their order, and the forecasts of each that were scored."""
+
+    windows: EvaluationWindows
+    scores: list[Score]
+    forecasts: Mapping[str, TargetForecasts]
 
 
 def fit_baselines(
@@ -50,7 +59,7 @@ def fit_baselines(
 
 def evaluate(
     model: AbstractFitted, baselines: Mapping[str, AbstractFitted], panel: Panel, sizes: Sizes
-) -> list[Score]:
+) -> Evaluation:
     """Scores of the model, then of each baseline."""
     scale = np.array(model.interface.channel_scale)
     windows = windows_of_panel(model.check(panel), sizes, scale)
@@ -74,8 +83,17 @@ def score(
     `channel_errors` the extrapolation MAE and RMSE of each channel without a scale. `units` are the
     units of channels, where they are known.
     """
+    return _score(model, forecast_targets(model, windows), windows, units)
+
+
+def _score(
+    model: AbstractFitted,
+    forecasts: TargetForecasts,
+    windows: EvaluationWindows,
+    units: Mapping[str, str],
+) -> Score:
     contexts, interp_windows = context_parts(model, windows)
-    parts = {**contexts, **target_parts(model, windows)}
+    parts = {**contexts, **target_parts(forecasts, windows)}
     values: Score = {"model": model.name, "interp_windows": interp_windows}
     for each in every_score():
         part = parts.get(each.column.part)
@@ -96,13 +114,14 @@ def score_all(
     windows: EvaluationWindows,
     units: Mapping[str, str] = NO_UNITS,
     stage: Callable[[str], None] = lambda _: None,
-) -> list[Score]:
+) -> Evaluation:
     """Scores of each model, under the names they are given; `stage` is told which one is next."""
-    scores = []
+    scores, forecasts = [], {}
     for name, model in models.items():
         stage(f"scoring {name}")
-        scores.append({**score(model, windows, units), "model": name})
-    return scores
+        forecasts[name] = forecast_targets(model, windows)
+        scores.append({**_score(model, forecasts[name], windows, units), "model": name})
+    return Evaluation(windows, scores, forecasts)
 
 
 def _channel_errors(

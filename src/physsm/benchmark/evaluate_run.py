@@ -43,7 +43,7 @@ def score_on_table(
     sizes = replace(sizes, context=context or sizes.context, horizon=horizon or sizes.horizon)
     panel = model.check(table)
     return TableScores(
-        scores=evaluate(model, load_baselines(run), panel, sizes),
+        scores=evaluate(model, load_baselines(run), panel, sizes).scores,
         sizes=sizes,
         is_table_of_fit=is_table_of(run, panel),
     )
@@ -67,8 +67,9 @@ def score_on_data_set(run: Path, named: NamedData, data_dir: Path | None) -> Dat
             hint=f"fit to it: physsm fit {name} --out RUN",
         )
     windows = windows_of_test_part(split)
+    models = beside(model, load_baselines(run))
     return DataSetScores(
-        scores=score_all(beside(model, load_baselines(run)), windows, units_of(named.dataset)),
+        scores=score_all(models, windows, units_of(named.dataset)).scores,
         split=split,
         windows=len(windows.history),
     )

@@ -51,7 +51,7 @@ def run_job(
     record = _fit_and_score(job, split, folder, report)
     seconds_all = seconds_before + time.perf_counter() - began
     model, training = record.model, record.model.training
-    (metrics,) = record.scores
+    (metrics,) = record.evaluation.scores
     metrics.pop("model")
     return plain(
         {
@@ -65,7 +65,7 @@ def run_job(
             "ablation": job.row.ablation,
             "metrics": metrics,
             "training_windows": "protocol" if training else None,
-            "test_windows": len(record.evaluation.history),
+            "test_windows": len(record.evaluation.windows.history),
             "unit_of_errors": split.unit_words,
             "notes": list(split.notes),
             "config": {"data": job.column.settings, "model": job.settings},

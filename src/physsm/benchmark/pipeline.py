@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from physsm._registry import find
 from physsm._values import Panel
-from physsm.benchmark.evaluate import NO_UNITS, Score, beside, fit_baselines, score_all
+from physsm.benchmark.evaluate import NO_UNITS, Evaluation, beside, fit_baselines, score_all
 from physsm.benchmark.evaluation_windows import EvaluationWindows, windows_of_panel
 from physsm.benchmark.physics_baselines import fit_physics_baselines
 from physsm.benchmark.question import Question, given_sizes, size_reasons
@@ -79,15 +79,14 @@ class TrainingOptions:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Record:
-    """A fitted model with its baselines and scores, the model's first; durations in s. `left_out`
-    says which baselines could not be fitted, and why.
+    """A fitted model with its baselines and their evaluation, the model's first; durations in s.
+    `left_out` says which baselines could not be fitted, and why.
     """
 
     model: AbstractFitted
     scored: AbstractFitted
     baselines: Mapping[str, AbstractFitted]
-    evaluation: EvaluationWindows
-    scores: list[Score]
+    evaluation: Evaluation
     fit_seconds: float
     score_seconds: float
     left_out: tuple[str, ...] = ()
@@ -204,17 +203,16 @@ def fit_and_score(
         )
         baselines, left_out = {**baselines, **more.fitted}, more.left_out
     compared = time.perf_counter()
-    evaluation = data.cut_evaluation()
+    windows = data.cut_evaluation()
     scored = beside(model, baselines)
     if not data.is_test:  # a model that was fitted to the validation part cannot be judged by it
         scored = {name: each.before_refit or each for name, each in scored.items()}
-    scores = score_all(scored, evaluation, units, training.stage)
+    evaluation = score_all(scored, windows, units, training.stage)
     return Record(
         model=model,
         scored=scored[model.name],
         baselines=baselines,
         evaluation=evaluation,
-        scores=scores,
         fit_seconds=fitted - began,
         score_seconds=time.perf_counter() - compared,
         left_out=left_out,

@@ -32,6 +32,7 @@ class TargetForecasts:
     lower: Values
     upper: Values
     quantile_scores: dict[str, float]
+    warnings: tuple[str, ...]
 
 
 def forecast_targets(model: AbstractFitted, windows: EvaluationWindows) -> TargetForecasts:
@@ -39,12 +40,14 @@ def forecast_targets(model: AbstractFitted, windows: EvaluationWindows) -> Targe
     by_quantiles = [score for score in every_score() if score.metric.needs == "quantiles"]
     steps = windows.query.times.shape[1]
     mean, lower, upper = [], [], []
+    warnings: dict[str, None] = {}  # in their order, each once
     numbers, block_scores = [], {score.key: [] for score in by_quantiles}
     for chosen, history, query in _blocks(windows):
         future = model.forecast(history, times=query, coverage=NOMINAL_COVERAGE)
         mean.append(_padded(future.mean, steps))
         lower.append(_padded(future.lower, steps))
         upper.append(_padded(future.upper, steps))
+        warnings |= dict.fromkeys(future.warnings)
         measured = windows.target.values[chosen, : future.mean.shape[1]] / windows.scale
         numbers.append(int((~np.isnan(measured)).sum()))
         quantiles = np.stack([future.quantile(level) for level in _LEVELS]) / windows.scale
@@ -55,6 +58,7 @@ def forecast_targets(model: AbstractFitted, windows: EvaluationWindows) -> Targe
         lower=np.concatenate(lower),
         upper=np.concatenate(upper),
         quantile_scores={key: _weighted(values, numbers) for key, values in block_scores.items()},
+        warnings=tuple(warnings),
     )
 
 

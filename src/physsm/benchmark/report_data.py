@@ -6,16 +6,15 @@ import datetime
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from physsm._json import plain
-from physsm._values import Forecast, Panel, Unknowns
+from physsm._values import Panel, Unknowns
 from physsm._version import __version__
-from physsm.benchmark.evaluate import Score
-from physsm.benchmark.evaluation_windows import EvaluationWindows, windows_of_panel
-from physsm.data.window import Sizes
+from physsm.benchmark.evaluate import Evaluation
+from physsm.benchmark.evaluation_windows import EvaluationWindows
 from physsm.metrics._metric import NOMINAL_COVERAGE
 from physsm.models._base import AbstractFitted
 from physsm.physics.explain import learned_equations, lifted_equations
@@ -23,34 +22,33 @@ from physsm.physics.system import System
 
 FORMAT = 1
 MAX_EXAMPLES = 4
+MAX_WARNINGS = 4
 _Z90 = 1.645
 
 
 def build_report_data(
     model: AbstractFitted,
-    others: Mapping[str, AbstractFitted],
     panel: Panel,
+    evaluation: Evaluation,
     *,
     title: str,
-    sizes: Sizes,
-    scores: list[Score],
     settings: Mapping[str, Any],
     truth: Mapping[str, float] | None = None,
     question: Mapping[str, Any] | None = None,
     warnings: Sequence[str] = (),
     final: AbstractFitted | None = None,
 ) -> dict[str, Any]:
-    """The report data of a model beside other fitted ones. `panel` holds series that the model was
-    not trained on; `truth` holds the true values of unknowns, known for simulated series;
-    `warnings` are on the run as a whole. `final` is the model after a last fit to all rows, whose
-    unknowns are shown.
+    """The report data of a model, which is the first of an evaluation, beside the others in it.
+    `panel` holds series that the model was not trained on; `truth` holds the true values of
+    unknowns, known for simulated series; `warnings` are on the run as a whole. `final` is the model
+    after a last fit to all rows, whose unknowns are shown.
     """
     panel = model.check(panel)
     system, truth = model.system, truth or {}
     has_unknowns = system is not None and system.unknowns
     unknowns = (final or model).unknowns(panel) if has_unknowns else None
-    windows = _example_windows(model, panel, sizes)
-    forecasts = _Forecasts.of(model, others, windows)
+    windows = evaluation.windows
+    forecasts, *_ = evaluation.forecasts.values()
     return plain(
         {
             "format": FORMAT,
@@ -61,21 +59,21 @@ def build_report_data(
             "physics": None if system is None else _physics(system, unknowns, truth),
             "data": _data(panel),
             "question": question,
-            "scores": scores,
+            "scores": evaluation.scores,
             "coverage_wanted": NOMINAL_COVERAGE,
             "examples": [
                 {
-                    **_example(i, windows, forecasts, {} if system is None else system.units),
+                    **_example(i, evaluation, {} if system is None else system.units),
                     "unknowns": _unknown_curves(
                         _series(windows.history.ids[i]), system, unknowns, truth
                     ),
                 }
-                for i in range(len(windows.history))
+                for i in _examples(windows)
             ],
             "stages": [asdict(stage) for stage in getattr(model, "stages", ())],
             "training": _training(model),
             "settings": _flat(settings),
-            "warnings": [*warnings, *forecasts.model.warnings],
+            "warnings": [*warnings, *_first(forecasts.warnings)],
         }
     )
 
@@ -161,14 +159,18 @@ def _time_label(panel: Panel) -> str:
     return f"{layout.time} ({layout.time_unit} since {layout.origin})"
 
 
-def _example_windows(model: AbstractFitted, panel: Panel, sizes: Sizes) -> EvaluationWindows:
-    """The first window of each of the first series."""
-    scale = np.array(model.interface.channel_scale)
-    found = windows_of_panel(panel, sizes, scale)
+def _examples(windows: EvaluationWindows) -> list[int]:
+    """Indices of the first window of each of the first series."""
     first: dict[str, int] = {}
-    for i, name in enumerate(found.history.ids):
+    for i, name in enumerate(windows.history.ids):
         first.setdefault(_series(name), i)
-    return found.select(np.array(list(first.values())[:MAX_EXAMPLES]))
+    return list(first.values())[:MAX_EXAMPLES]
+
+
+def _first(warnings: Sequence[str]) -> list[str]:
+    """The first warnings, and how many more there are."""
+    more = len(warnings) - MAX_WARNINGS
+    return [*warnings[:MAX_WARNINGS], *([f"{more} more of this kind"] if more > 0 else [])]
 
 
 def _series(window: str) -> str:
@@ -176,31 +178,12 @@ def _series(window: str) -> str:
     return window.rsplit("@", 1)[0]
 
 
-class _Forecasts(NamedTuple):
-    """Forecasts of the examples by the model, and by the others without intervals."""
-
-    model: Forecast
-    others: dict[str, Forecast]
-
-    @classmethod
-    def of(
-        cls, model: AbstractFitted, others: Mapping[str, AbstractFitted], windows: EvaluationWindows
-    ) -> _Forecasts:
-        history, query = windows.history, windows.query
-        return cls(
-            model.forecast(history, times=query),
-            {
-                name: other.forecast(history, times=query, coverage=None)
-                for name, other in others.items()
-            },
-        )
-
-
-def _example(
-    i: int, windows: EvaluationWindows, forecasts: _Forecasts, units: Mapping[str, str]
-) -> dict[str, Any]:
+def _example(i: int, evaluation: Evaluation, units: Mapping[str, str]) -> dict[str, Any]:
     """Context, target and forecasts of one window, by channel."""
-    context, target, forecast = windows.history[i], windows.target[i], forecasts.model
+    windows = evaluation.windows
+    context, target = windows.history[i], windows.target[i]
+    forecast, *_ = evaluation.forecasts.values()
+    _, *others = evaluation.forecasts.items()
     n = len(target.times)
     return {
         "series": _series(windows.history.ids[i]),
@@ -217,7 +200,7 @@ def _example(
                 "mean": forecast.mean[i, :n, c],
                 "lower": forecast.lower[i, :n, c],
                 "upper": forecast.upper[i, :n, c],
-                "others": {k: other.mean[i, :n, c] for k, other in forecasts.others.items()},
+                "others": {k: other.mean[i, :n, c] for k, other in others},
             }
             for c, name in enumerate(windows.history.channels)
         ],

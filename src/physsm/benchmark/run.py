@@ -165,15 +165,13 @@ def _report_data(
     used = record.model.describe().get("config", prepared.settings)
     report_data = build_report_data(
         record.scored,
-        record.baselines,
         data.validation_panel,
+        record.evaluation,
         title=title,
-        sizes=data.sizes,
-        scores=record.scores,
         settings={**used, "seed": request.seed},
         question=prepared.question.content(),
         final=record.model,
-        warnings=[verdict] if (verdict := useless(record.scores, VALIDATION)) else [],
+        warnings=[verdict] if (verdict := useless(record.evaluation.scores, VALIDATION)) else [],
     )
     report_data["left_out"] = list(record.left_out)
     return report_data

@@ -9,8 +9,8 @@ import numpy as np
 
 from physsm.benchmark.evaluation_windows import EvaluationWindows
 from physsm.benchmark.predictions import (
+    TargetForecasts,
     Values,
-    forecast_targets,
     predict_one_step,
     reconstruct_contexts,
 )
@@ -60,9 +60,9 @@ class WindowPart:
         return float(np.median(known)) if known else float("nan")
 
 
-def target_parts(model: AbstractFitted, windows: EvaluationWindows) -> dict[Part, WindowPart]:
+def target_parts(forecasts: TargetForecasts, windows: EvaluationWindows) -> dict[Part, WindowPart]:
     """The target after the context, and where channels are positions, their tracks."""
-    forecasts, unit = forecast_targets(model, windows), windows.scale
+    unit = windows.scale
     target = WindowPart(
         measured=windows.target.values / unit,
         predicted=forecasts.mean / unit,

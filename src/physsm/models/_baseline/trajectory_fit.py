@@ -10,15 +10,16 @@ the last digits of a residual decide where the minimisation ends.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
+from physsm._programs import Program, serialisable
 from physsm._values import Panel
 from physsm.models._baseline.state_columns import Columns, TrainingStatistics
 from physsm.physics.bounds import limits
@@ -84,6 +85,15 @@ class TrajectoryFit(NamedTuple):
     theta: Float[Numbers, "*block unknowns"]
     std: Float[Numbers, "*block unknowns"]
     end: Float[Numbers, "*block states"]
+
+
+serialisable(TrajectoryFit)
+
+
+def _compiled(function: Callable[..., Any], system: System) -> Program:
+    """A function of a system and arrays, compiled."""
+    identity = f"{function.__module__}.{function.__qualname__} {system.text}"
+    return Program(partial(function, system), identity, quick=True)
 
 
 def solve(
@@ -208,19 +218,29 @@ def _fit_one(
     return TrajectoryFit(theta, jnp.where(surplus > 0, jnp.abs(std), jnp.nan), best.more)
 
 
-@eqx.filter_jit
 def fit_block(
     system: System, measured: Measurements, scales: FitScales, within: StateRange
 ) -> TrajectoryFit:
     """Unknowns and end state of each origin of a block, fitted by itself."""
+    return _compiled(_fit_block, system)(measured, scales, within)
+
+
+def _fit_block(
+    system: System, measured: Measurements, scales: FitScales, within: StateRange
+) -> TrajectoryFit:
     return jax.vmap(lambda one: _fit_one(system, one, scales, within))(measured)
 
 
-@eqx.filter_jit
 def fit_together(
     system: System, measured: Measurements, scales: FitScales, within: StateRange
 ) -> Float[Array, " unknowns"]:
     """One set of scaled unknowns for all origins of a block, each with its own initial state."""
+    return _compiled(_fit_together, system)(measured, scales, within)
+
+
+def _fit_together(
+    system: System, measured: Measurements, scales: FitScales, within: StateRange
+) -> Array:
     block, n = measured.guess.shape
 
     def residual(y):
@@ -236,7 +256,6 @@ def fit_together(
     return _minimise(residual, y).y[block * n :]
 
 
-@eqx.filter_jit
 def solve_block(
     system: System,
     theta: Float[Numbers, "block unknowns"],
@@ -246,16 +265,23 @@ def solve_block(
     within: StateRange,
 ) -> tuple[Float[Array, "block nodes states"], Bool[Array, "block nodes"]]:
     """`solve` for a block, each origin with its own range."""
-    return jax.vmap(lambda *one: solve(system, *one))(theta, start, length, control, within)
+    return _compiled(_solve_block, system)(theta, start, length, control, within)
 
 
-@eqx.filter_jit
+def _solve_block(system: System, *block: Any) -> tuple[Array, Array]:
+    return jax.vmap(lambda *one: solve(system, *one))(*block)
+
+
 def linear_in_unknowns(
     system: System,
     states: Float[Numbers, "points states"],
     controls: Float[Numbers, "points controls"],
 ) -> tuple[Float[Array, "points states"], Float[Array, "points states unknowns"]]:
     """The drift at given points as `known + factors @ theta`."""
+    return _compiled(_linear_in_unknowns, system)(states, controls)
+
+
+def _linear_in_unknowns(system: System, states: Array, controls: Array) -> tuple[Array, Array]:
     zeros = jnp.zeros(len(system.unknowns), jnp.result_type(states))
 
     def one(z, u):

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import equinox as eqx
 import numpy as np
 
+from physsm._values import Panel
 from physsm.data.parts import Parts
 from physsm.data.window import Part, Sizes, cut_windows, narrowed
 from physsm.models._base import AbstractFitted
@@ -81,7 +82,8 @@ class FittedNetwork(AbstractFitted):
     @cached_property
     def compiled(self) -> CompiledNetwork:
         """The network's functions as compiled programs."""
-        return CompiledNetwork(self.network)
+        # A grey box is compiled for longer than it runs.
+        return CompiledNetwork(self.network, quick=self.is_grey_box)
 
     def completed(self: M, parts: Parts) -> M:
         """The model after its training, with calibrated intervals."""
@@ -94,17 +96,23 @@ class FittedNetwork(AbstractFitted):
         the measurements.
         """
         held_out, scale = validation.panel, self.scales.table.channel_scale
+        separate = narrowed(validation.windows, replace(self.sizes, stride=self.sizes.horizon))
+        history, query, target = cut_windows(held_out, separate)
+        self._compile_ahead(held_out, history)
         scaled = (held_out.values - self._one_step(held_out).mean) / scale
         known = np.isfinite(scaled)
         number = known.sum((0, 1))
         square = np.where(known, scaled, 0.0) ** 2
         noise = np.sqrt(np.where(number > 0, square.sum((0, 1)) / np.maximum(number, 1), 1.0))
         noisy = replace(self, noise=tuple(float(x) for x in noise))
-        separate = narrowed(validation.windows, replace(self.sizes, stride=self.sizes.horizon))
-        history, query, target = cut_windows(held_out, separate)
         prediction = noisy._predict(history, query, wants_spread=True)
         calibration = calibrate(target.values, prediction.mean, prediction.spread)
         return replace(noisy, calibration=calibration)
+
+    def _compile_ahead(self, series: Panel, history: Panel) -> None:
+        """Compile side by side what predicts series one step ahead and reads a history; by default
+        each is compiled when it is first needed.
+        """
 
     def spread(self, drawn: Any) -> np.ndarray:
         """Standard deviation of channels in the table's units, from that of scaled latent draws."""

@@ -50,6 +50,12 @@ class FittedStateSpace(FittedNetwork):
             return fitted
         return replace(fitted, constants_std=standard_errors(fitted.compiled, parts.train.panel))
 
+    def _compile_ahead(self, series: Panel, history: Panel) -> None:
+        self.compiled.prepare(
+            forecast.call_over_series(self.compiled, forecast.one_step, series),
+            forecast.call_over_series(self.compiled, forecast.boundary_after, history),
+        )
+
     # The interface of all forecasters.
 
     def _predict(self, history: Panel, query: Query, wants_spread: bool) -> Prediction:

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from physsm._values import Panel
 from physsm.data.window import whole_series
 from physsm.models._network.compiled import (
+    Call,
     CompiledNetwork,
     filled,
     rounded_number,
@@ -35,10 +36,18 @@ def over_series(
     second axis is that of the series. Results may have more series than the panel: the last one is
     repeated.
     """
+    call = call_over_series(compiled, function, panel, *more)
+    return compiled(call.function, *call.arguments)
+
+
+def call_over_series(
+    compiled: CompiledNetwork, function: Callable[..., Any], panel: Panel, *more: np.ndarray
+) -> Call:
+    """The call of `over_series`, which may be compiled before it is needed."""
     number, windows = rounded_number(len(panel)), whole_series(panel, 0)
     chosen = windows[np.minimum(np.arange(number), len(panel) - 1)]
     rows = compiled.observations(panel, chosen, batch_length(panel))
-    return compiled(function, rows, *(filled(array, number, 1) for array in more))
+    return Call(function, (rows, *(filled(array, number, 1) for array in more)), {})
 
 
 def batch_length(panel: Panel) -> int:
