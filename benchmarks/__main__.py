@@ -17,14 +17,16 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import draws, invariance, methods, model, physics, promises, records, startup
+from benchmarks import draws, invariance, methods, model, physics, promises, records, startup, tanks
 
 GROUPS = {
     "bench": [startup, physics, model],
     "methods": [methods],
     "draws": [draws],
+    "tanks": [tanks],
+    "records": [records],
     "invariance": [invariance],
-    "promises": [promises, records, invariance, draws],
+    "promises": [promises, records, tanks, invariance, draws],
 }
 
 

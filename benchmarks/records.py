@@ -1,5 +1,5 @@
 """Fits of measured records with default settings, beside the limits that a least-squares fit of the
-same equations in SciPy sets; and of two simulated tanks, whose constants are known.
+same equations in SciPy sets.
 
 Records are found through `$PHYSSM_DATA`; those that are not there are left out. Part of
 `make promises`.
@@ -33,7 +33,7 @@ class Record:
 
 
 def measures() -> list[Measure]:
-    results = _tanks()
+    results = []
     folder = Path(os.environ.get("PHYSSM_DATA") or "nowhere")
     for name, fit in (("emps", _emps), ("daisy", _exchanger), ("ced", _ced)):
         if (folder / name).exists():
@@ -115,45 +115,3 @@ def _ced(folder: Path) -> list[Measure]:
     train, tests = [r[:300] for r in records], [r[300:] for r in records]
     _, errors, seconds = _simulated(physsm.System.load("ced"), train, tests, (["z"], ["u"]))
     return _limits("coupled drives, last 200 rows", seconds, errors, [0.36, 0.26])
-
-
-TANKS = """\
-control pump hold previous
-constant rim = 10
-h1' = -?k1*sqrt(h1) + ?k4*pump - ?spill*[max(h1 - rim, 0)]
-h2' = ?k2*sqrt(h1) - ?k3*sqrt(h2)
-unknown ?k1, ?k2, ?k3, ?k4, ?spill constant
-?k1, ?k2, ?k3, ?k4, ?spill >= 0
-state h1, h2 >= 0
-observe h2
-"""
-
-
-def _tanks() -> list[Measure]:
-    """One record of 1,024 rows, the upper tank hidden and overflowing, with 1 % of noise."""
-    import physsm
-
-    rng = np.random.default_rng(0)
-    true = {"k1": 0.2, "k2": 0.2, "k3": 0.25, "k4": 0.15, "spill": 0.5}
-    pump = np.repeat(rng.uniform(0.5, 8.0, 64), 16)[:, None]
-    h1, h2, levels = 3.0, 3.0, []
-    for u in pump[:, 0]:
-        levels.append(h2)
-        for _ in range(40):
-            over = max(h1 - 10, 0.0)
-            down = np.sqrt(h1)
-            h1 += 0.1 * (-true["k1"] * down + true["k4"] * u - true["spill"] * over)
-            h2 += 0.1 * (true["k2"] * down - true["k3"] * np.sqrt(h2))
-            h1, h2 = max(h1, 0.0), max(h2, 0.0)
-    clean = np.array(levels)[:, None]
-    noise = 0.01 * clean.std()
-    record = Record(4.0 * np.arange(len(clean)), clean + noise * rng.normal(size=clean.shape), pump)
-    system = physsm.System.parse(TANKS)
-    fitted, errors, seconds = _simulated(system, [record], [record], (["h2"], ["pump"]))
-    values = fitted.unknowns(_panel([record[:50]], ["h2"], ["pump"])).mean[0, -1]
-    results = _limits("tanks, whole record", seconds, errors, [1.2 * float(noise)])
-    for unknown, value in zip(system.unknowns, values, strict=True):
-        error = abs(float(value) / true[unknown.name] - 1)
-        label = f"tanks: {unknown.name} {error:.1%} off"
-        results.append(Measure(label, seconds, "5 %", error / 0.05, 1.0))
-    return results
