@@ -13,7 +13,7 @@ _FOLDER = Path(__file__).parent / "results"
 def kept_rows(
     name: str, jobs: Iterable[tuple[Hashable, ...]], compute: Callable[..., dict[str, Any]]
 ) -> dict[tuple[Hashable, ...], dict[str, Any]]:
-    """The row `compute(*job)` of each job; from `results/NAME.jsonl`, if the same source made it."""
+    """The row `compute(*job)` of each job; from `results/NAME.jsonl` where it was made."""
     path, source = _FOLDER / f"{name}.jsonl", _source()
     _FOLDER.mkdir(exist_ok=True)
     lines = path.read_text().splitlines() if path.exists() else []
