@@ -68,15 +68,14 @@ def _one(seed: int) -> dict[str, Any]:
     start, rest = slice(CONTEXT), slice(CONTEXT, None)
     history = _panel(times[start], values[start], pump[start])
     forecast = fitted.forecast(history, times=times[rest], controls=pump[rest]).mean[0]
-    found = fitted.unknowns(history).mean[0, -1]
+    unknowns = fitted.unknowns(history)
+    found = dict(zip(unknowns.names, unknowns.mean[0, -1], strict=True))
     error = float(np.sqrt(((forecast - values[rest]) ** 2).mean())) / noise
-    is_finite = np.isfinite(error) and np.isfinite(found).all()
+    is_finite = np.isfinite(error) and np.isfinite(list(found.values())).all()
     return {
         "of_noise": float(error) if is_finite else None,
         "errors": {
-            name: float(abs(value / TRUE[name] - 1))
-            for name, value in zip(TRUE, found, strict=True)
-            if is_finite
+            name: float(abs(found[name] / true - 1)) for name, true in TRUE.items() if is_finite
         },
         "seconds": round(seconds, 1),
     }
