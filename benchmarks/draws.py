@@ -3,12 +3,14 @@ beside the true system: `python -m benchmarks draws`, part of `make promises`.
 
 Each draw of the parameters gives twenty series of 160 irregular rows, noisy, a tenth of the cells
 missing. The default fit forecasts other series; its error is compared with that of the true
-equations in SciPy, started by least squares from the same noisy history. A draw whose error is not
+equations in SciPy, started by least squares from the same noisy history, from which come also the
+parameters that each series has for itself. A draw whose error is not
 finite or over the limit is named. Finished draws are kept: a second call continues there.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -289,7 +291,7 @@ def _one(spec: Spec, draw: int) -> dict[str, Any]:
     forecast = fitted.forecast(history, times=times, controls=controls, coverage=None).mean
     wanted = np.stack([record.values for record in future])
     scale = np.nanstd(np.concatenate([record.values for record in train]), axis=0)
-    true = np.stack([_continued(spec, record) for record in tests])
+    true = np.stack([_continued(spec, common, record) for record in tests])
     ours, theirs = (
         float(np.sqrt(np.nanmean(((found - wanted) / scale) ** 2))) for found in (forecast, true)
     )
@@ -363,46 +365,67 @@ def _states(
     times: np.ndarray,
     controls: np.ndarray,
 ) -> np.ndarray:
-    """States at all times, piece by piece between rows, because controls jump there."""
-    states, z = [start], start
-    for i in range(len(times) - 1):
-        u = float(controls[i, 0])
-        solution = solve_ivp(
-            lambda _, z, u=u: spec.rates(z, u, parameters),
-            (times[i], times[i + 1]),
-            z,
-            rtol=1e-6,
-            atol=1e-9,
-            method="LSODA",
-        )
-        z = solution.y[:, -1]
-        states.append(z)
-    return np.array(states)
+    """States at all times, piece by piece: each row's control holds until the next row."""
+    jumps = np.flatnonzero(np.diff(controls[:-1, 0])) + 1
+    ends = [0, *jumps, len(times) - 1]
+    states = [start[None]]
+    for first, last in itertools.pairwise(ends):
+        piece, u = times[first : last + 1], float(controls[first, 0])
+        states.append(_solved(spec, parameters, states[-1][-1], piece, u)[1:])
+    return np.concatenate(states)
 
 
-def _continued(spec: Spec, record: Record) -> np.ndarray:
-    """The true system after a history: its state at the first row by least squares."""
+def _solved(
+    spec: Spec, parameters: dict[str, float], start: np.ndarray, times: np.ndarray, u: float
+) -> np.ndarray:
+    """States at times between which the control has one value."""
+    solution = solve_ivp(
+        lambda _, z: spec.rates(z, u, parameters),
+        (times[0], times[-1]),
+        start,
+        t_eval=times,
+        rtol=1e-6,
+        atol=1e-9,
+        method="LSODA",
+    )
+    return solution.y.T
+
+
+def _continued(spec: Spec, common: dict[str, float], record: Record) -> np.ndarray:
+    """The true system after a history: by least squares from it come the state at its first row
+    and, where series differ in their parameters, those of the series, around the common ones.
+    """
     rows = slice(HISTORY + AHEAD)
     times, values, controls = record.times[rows], record.values[rows], record.controls[rows]
     seen = ~np.isnan(values[:HISTORY])
-    scale = np.nanstd(values, axis=0)
+    noise = NOISE * np.nanstd(values, axis=0)
+    states = len(spec.start)
 
-    def simulated(start: np.ndarray, count: int) -> np.ndarray:
-        part = slice(count)
-        states = _states(spec, record.parameters, start, times[part], controls[part])
-        return np.array([spec.measured(z) for z in states])
+    def simulated(y: np.ndarray, count: int) -> np.ndarray:
+        part, parameters = slice(count), record.parameters
+        if spec.spread:
+            shares = zip(common.items(), y[states:], strict=True)
+            parameters = {name: value * (1 + spec.spread * x) for (name, value), x in shares}
+        found = _states(spec, parameters, y[:states], times[part], controls[part])
+        return np.array([spec.measured(z) for z in found])
 
-    def errors(start: np.ndarray) -> np.ndarray:
-        difference = (simulated(start, HISTORY) - values[:HISTORY]) / scale
-        return np.where(seen, difference, 0.0).ravel()
+    def errors(y: np.ndarray) -> np.ndarray:
+        difference = (simulated(y, HISTORY) - values[:HISTORY]) / noise
+        # The parameters of a series are uniform, with a variance of a third.
+        return np.concatenate([np.where(seen, difference, 0.0).ravel(), np.sqrt(3) * y[states:]])
 
-    best = min(
-        (
-            least_squares(errors, start, x_scale=[high - low for low, high in spec.start])
-            for start in _starts(spec)
-        ),
-        key=lambda result: result.cost,
+    free = len(common) if spec.spread else 0
+    scales = np.append([high - low for low, high in spec.start], np.ones(free))
+    least = [0 if low >= 0 else -np.inf for low, _ in spec.start]  # of levels and populations
+    low, high = (
+        np.append(least, -2 * np.ones(free)),
+        np.append([np.inf] * states, 2 * np.ones(free)),
     )
+    fits = (
+        least_squares(errors, np.append(start, np.zeros(free)), x_scale=scales, bounds=(low, high))
+        for start in _starts(spec)
+    )
+    best = min(fits, key=lambda result: result.cost)
     return simulated(best.x, HISTORY + AHEAD)[HISTORY:]
 
 

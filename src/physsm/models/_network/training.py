@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -54,6 +54,7 @@ class Start:
     """The start of a training: a network, the stages that led to it, whether nothing is left to
     train, and other training settings than those of the model, if it needs some.
 
+    `accepts` says whether a trained network, better in validation, is better by more than chance.
     `fields` are further fields of the fitted form. `refit` is a last fit of the completed model to
     all rows, training and validation; it is given these rows and a way to train on them.
     """
@@ -62,6 +63,7 @@ class Start:
     stages: tuple[Stage, ...] = ()
     is_complete: bool = False
     training: TrainingSettings | None = None
+    accepts: Callable[[Any], bool] = lambda _: True
     fields: Mapping[str, Any] = field(default_factory=dict)
     refit: Callable[[Any, Panel, TrainAgain], Any] | None = None
 
@@ -72,6 +74,11 @@ def network_stage(result: Result, has_start: bool) -> tuple[Stage, ...]:
     if not has_start or best is None:
         return ()
     return (Stage(name="network", error=float(np.sqrt(best)), kept=result.progress.best_step > 0),)
+
+
+def without_training(result: Result, start: Any) -> Result:
+    """The result of a training that is dropped: its start."""
+    return replace(result, params=start, progress=replace(result.progress, best_step=0))
 
 
 def _all_rows(train: Panel | Part, validation: Any, parts: Parts) -> Panel:
@@ -183,6 +190,8 @@ class NetworkForecaster(AbstractForecaster, Generic[F]):
                 resume=resume,
                 report=report,
             )
+            if result.progress.best_step and not start.accepts(result.params):
+                result = without_training(result, network)
             network, stages = result.params, (*stages, *network_stage(result, bool(stages)))
         channels = len(panel.channels)
         fitted = cast(type[F], self.Fitted)(

@@ -33,6 +33,7 @@ from physsm.models.phy_ssm.bypass_inputs import (
 from physsm.models.phy_ssm.config import Config, Preset, preset_settings
 from physsm.models.phy_ssm.fit_linear_bypass import fit_linear_bypass, with_weights
 from physsm.models.phy_ssm.fitted import FittedStateSpace
+from physsm.models.phy_ssm.grey_box.candidates import Judge
 from physsm.models.phy_ssm.grey_box.fit import constants_std, fit_grey_box, with_arrays_of
 from physsm.models.phy_ssm.linear_bypass import LinearBypass
 from physsm.models.phy_ssm.network import Network
@@ -94,6 +95,7 @@ class StateSpaceForecaster(NetworkForecaster[FittedStateSpace]):
                 network=full,
                 stages=box.stages,
                 training=_gentle(config.training),
+                accepts=lambda trained: Judge(full, parts).prefers(trained, full),
                 refit=again if is_trained_again(config, parts) else None,
             )
         return Start(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from physsm.models.phy_ssm.grey_box import candidates
-from physsm.models.phy_ssm.grey_box.candidates import Fitting, _between
+from physsm.models.phy_ssm.grey_box.candidates import Fitting, _between, is_clearly_less
 from physsm.models.phy_ssm.grey_box.first_fit import FirstFit
 from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess
 from tests.models.phy_ssm.grey_box.make import make_unit, oscillators
@@ -56,6 +56,27 @@ def test_a_fit_that_diverges_after_growing_does_not_replace_one_that_did_not(mon
     monkeypatch.setattr(candidates, "shoot", lambda *_, **__: next(results))
     first = FirstFit(make_fit(3.0).guess, error=0.05, length=16)
     assert Fitting(PANEL, 256, 1).fit_from(make_unit(PANEL), first).cost == 3.0
+
+
+@pytest.mark.parametrize(
+    ("gains", "separate", "expected"),
+    [
+        ([0.1, 0.1, 0.1, 0.1], 4, True),
+        ([0.3, -0.1, 0.2, 0.0], 4, True),  # 0.1 and its standard error 0.158 / sqrt(3) = 0.091
+        ([0.3, -0.1, 0.2, 0.0], 3, False),  # with common rows: 0.158 / sqrt(2) = 0.112
+        ([0.9, 0.0, 0.0, -0.1], 4, False),  # one window alone
+        ([-0.1, -0.1, -0.1, -0.1], 4, False),
+        ([0.1, 0.1, 0.1, np.nan], 4, False),
+    ],
+)
+def test_an_error_is_clearly_less_beyond_its_standard_error(gains, separate, expected):
+    assert is_clearly_less(1 - np.array(gains), np.ones(4), separate) is expected
+
+
+def test_any_finite_error_is_less_than_one_that_is_not():
+    old = np.array([1.0, np.inf])
+    assert is_clearly_less(np.ones(2), old, 2)
+    assert not is_clearly_less(old, old, 2)
 
 
 def test_lengths_grow_about_threefold():

@@ -11,6 +11,7 @@ from physsm._errors import TrainingError
 from physsm._values import Forecast, Panel, Query
 from physsm.models.grey_box import GreyBox
 from physsm.models.phy_ssm.forecaster import FittedPhySSM
+from physsm.models.phy_ssm.grey_box.candidates import Judge
 from tests.models.phy_ssm.grey_box.make import DAMPING, STIFFNESS, TEXT, oscillators
 
 CUT = 60  # rows of a history
@@ -52,6 +53,24 @@ def forecast(fitted: Any, panel: Panel, coverage: float | None = 0.9) -> Forecas
 @pytest.fixture(scope="module")
 def fitted():
     return PhySSM(System.parse(TEXT), **SETTINGS).fit(noisy_panel(0), noisy_panel(1), seed=0)
+
+
+def test_a_network_that_is_better_by_chance_alone_is_dropped(monkeypatch):
+    text = TEXT.replace("unknown ?k, ?c constant", "unknown ?c constant")
+    settings = {**SETTINGS, "unknown_network": "mlp", "substeps": 1, "refit": False}
+    settings |= {"training": {"steps": 40, "batch_size": 8, "validations": 4}}
+    asked = []
+
+    def refuse(self: Judge, trained: Any, start: Any) -> bool:
+        asked.append((self.error(trained), self.error(start)))
+        return False
+
+    monkeypatch.setattr(Judge, "prefers", refuse)
+    fitted = PhySSM(System.parse(text), **settings).fit(noisy_panel(0), noisy_panel(1), seed=0)
+    ((trained, start),) = asked
+    assert [(stage.name, stage.kept) for stage in fitted.stages][-1] == ("network", False)
+    assert fitted.training.progress.best_step == 0
+    assert trained != start == pytest.approx(fitted.stages[1].error, rel=1e-3)
 
 
 def test_its_stages_are_named_and_there_is_no_training(fitted):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from physsm._values import Panel
 from physsm.data.parts import Parts
+from physsm.data.window import narrowed
 from physsm.models.phy_ssm.build import build_network
 from physsm.models.phy_ssm.config import Hold
 from physsm.models.phy_ssm.grey_box.filter_fit import (
@@ -96,12 +99,24 @@ class Judge:
 
     def __init__(self, network: Network, parts: Parts):
         self.batch, self.context = evaluation_batch(network, parts), parts.sizes.context
+        apart = replace(parts.sizes, stride=parts.sizes.horizon)
+        self._targets = narrowed(parts.validation.windows, apart).number  # without common rows
 
     def error(self, network: Network) -> float:
         """Root mean square error over the horizon on the validation windows."""
-        error = scores(network, self.batch, self.context)[:, 0]
-        mean = float(np.sqrt(error[len(error) // 2 :].mean()))
+        mean = float(np.sqrt(self._squares(network).mean()))
         return mean if np.isfinite(mean) else np.inf
+
+    def prefers(self, trained: Network, start: Network) -> bool:
+        """Whether the validation error of a trained network is less than that of its start by more
+        than chance: see `is_clearly_less`.
+        """
+        return is_clearly_less(self._squares(trained), self._squares(start), self._targets)
+
+    def _squares(self, network: Network) -> np.ndarray:
+        """The mean square error over the horizon of each validation window."""
+        error = scores(network, self.batch, self.context)[:, 0]
+        return error[len(error) // 2 :]
 
     def candidate(self, network: Network, fit: Fit, scaled: Panel) -> Candidate:
         """A fit with a filter of its own, whose noises are in the order of its errors."""
@@ -122,6 +137,18 @@ class Judge:
             if error < best.error * (1 if best is candidate else GAIN):
                 best, chosen = Candidate(network, candidate.fit, error), weight
         return best, chosen
+
+
+def is_clearly_less(
+    new: Float[np.ndarray, " windows"], old: Float[np.ndarray, " windows"], separate: int
+) -> bool:
+    """Whether errors of windows are less on average than others, by at least the standard error of
+    the mean difference. `separate` is the number of windows that have no rows in common.
+    """
+    if not np.isfinite(old).all():
+        return bool(np.isfinite(new).all())
+    gain = old - new
+    return bool(gain.mean() > gain.std() / np.sqrt(max(min(separate, len(gain)) - 1, 1)))
 
 
 def with_best_hold(best: Candidate, judge: Judge, fitting: Fitting) -> tuple[Candidate, Hold]:
