@@ -69,6 +69,7 @@ def test_a_network_that_is_better_by_chance_alone_is_dropped(monkeypatch):
     fitted = PhySSM(System.parse(text), **settings).fit(noisy_panel(0), noisy_panel(1), seed=0)
     ((trained, start),) = asked
     assert [(stage.name, stage.kept) for stage in fitted.stages][-1] == ("network", False)
+    assert fitted.training is not None
     assert fitted.training.progress.best_step == 0
     assert trained != start == pytest.approx(fitted.stages[1].error, rel=1e-3)
 
