@@ -39,7 +39,10 @@ def box_with_all_rows(
         (parts.train.panel, box.fit.guess.states),
         (validation, series_first(states, validation)),
     ]
-    return refitted(box, box.network, panel, states_at_rows(panel, known), seed)
+    # Series that were fitted as a whole are that again, with more rows.
+    is_whole = box.length >= int(parts.train.panel.lengths.max())
+    length = int(panel.lengths.max()) if is_whole else box.length
+    return refitted(box, box.network, panel, states_at_rows(panel, known), length, seed)
 
 
 def fitted_to_all_rows(

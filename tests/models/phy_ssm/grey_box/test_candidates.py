@@ -62,8 +62,12 @@ def test_a_fit_that_diverges_after_growing_does_not_replace_one_that_did_not(mon
     ("gains", "separate", "expected"),
     [
         ([0.1, 0.1, 0.1, 0.1], 4, True),
-        ([0.3, -0.1, 0.2, 0.0], 4, True),  # 0.1 and its standard error 0.158 / sqrt(3) = 0.091
-        ([0.3, -0.1, 0.2, 0.0], 3, False),  # with common rows: 0.158 / sqrt(2) = 0.112
+        ([0.3, -0.1, 0.2, 0.1], 4, True),  # 0.125; chance: 0.148 / sqrt(3) and 0.1 / sqrt(4)
+        ([0.3, -0.1, 0.2, 0.1], 3, True),
+        ([0.3, -0.1, 0.2, 0.1], 2, False),  # with common rows: 0.148 and 0.1 / sqrt(2)
+        ([0.04, 0.04, 0.04, 0.04], 4, False),
+        ([0.09, 0.09, 0.09, 0.09], 1, False),  # one window four times
+        ([0.11, 0.11, 0.11, 0.11], 1, True),
         ([0.9, 0.0, 0.0, -0.1], 4, False),  # one window alone
         ([-0.1, -0.1, -0.1, -0.1], 4, False),
         ([0.1, 0.1, 0.1, np.nan], 4, False),

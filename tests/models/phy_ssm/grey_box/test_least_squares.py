@@ -34,6 +34,7 @@ def random_problem(seed: int, pieces: int = PIECES) -> tuple[Normal, np.ndarray,
         squares=np.array([[(error**2).sum()]]),
         lagged=np.zeros((1, 1)),
         shared_of_piece=of_shared[None],
+        cost_of_piece=(error**2).sum(1)[None],
     )
     return normal, jacobian, error.reshape(-1)
 
@@ -69,6 +70,7 @@ def valley(shared: np.ndarray, local: np.ndarray) -> Normal:
         squares=np.array([[(errors**2).sum()]]),
         lagged=np.zeros((1, 1)),
         shared_of_piece=gradient[None, None, :2],
+        cost_of_piece=np.array([[(errors**2).sum()]]),
     )
 
 

@@ -36,6 +36,7 @@ _GROWTH = 3.0  # of the length of pieces after such a failure
 _OTHER_LIKELIHOODS = (0.1,)  # weights that are tried beside that of the settings
 # The same for another hold, in training and validation: differences of a few percent are chance.
 _HOLD_GAIN = 0.95
+_CHANCE = 0.1  # share of the error of one window by which others may differ
 
 
 class Fitting(NamedTuple):
@@ -107,11 +108,11 @@ class Judge:
         mean = float(np.sqrt(self._squares(network).mean()))
         return mean if np.isfinite(mean) else np.inf
 
-    def prefers(self, trained: Network, start: Network) -> bool:
-        """Whether the validation error of a trained network is less than that of its start by more
-        than chance: see `is_clearly_less`.
+    def prefers(self, network: Network, other: Network) -> bool:
+        """Whether the validation error of a network is less than that of another by more than
+        chance: see `is_clearly_less`.
         """
-        return is_clearly_less(self._squares(trained), self._squares(start), self._targets)
+        return is_clearly_less(self._squares(network), self._squares(other), self._targets)
 
     def _squares(self, network: Network) -> np.ndarray:
         """The mean square error over the horizon of each validation window."""
@@ -142,13 +143,17 @@ class Judge:
 def is_clearly_less(
     new: Float[np.ndarray, " windows"], old: Float[np.ndarray, " windows"], separate: int
 ) -> bool:
-    """Whether errors of windows are less on average than others, by at least the standard error of
-    the mean difference. `separate` is the number of windows that have no rows in common.
+    """Whether errors of windows are less on average than others by more than chance: by the
+    standard error of the mean difference, and by a tenth if there is one window. `separate` is the
+    number of windows that have no rows in common.
     """
     if not np.isfinite(old).all():
         return bool(np.isfinite(new).all())
-    gain = old - new
-    return bool(gain.mean() > gain.std() / np.sqrt(max(min(separate, len(gain)) - 1, 1)))
+    gain, number = old - new, min(separate, len(old))
+    chance = np.hypot(
+        gain.std() / np.sqrt(max(number - 1, 1)), _CHANCE * old.mean() / np.sqrt(max(number, 1))
+    )
+    return bool(gain.mean() > chance)
 
 
 def with_best_hold(best: Candidate, judge: Judge, fitting: Fitting) -> tuple[Candidate, Hold]:

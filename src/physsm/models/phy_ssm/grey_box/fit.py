@@ -19,7 +19,6 @@ from physsm.models.phy_ssm.build import build_network
 from physsm.models.phy_ssm.bypass_inputs import PhySSMScales
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.grey_box.candidates import (
-    GAIN,
     Candidate,
     Fitting,
     Judge,
@@ -34,7 +33,10 @@ from physsm.models.phy_ssm.grey_box.first_fit import (
     first_fits,
     has_hidden_states,
 )
-from physsm.models.phy_ssm.grey_box.hidden_scales import with_scales_of_hidden
+from physsm.models.phy_ssm.grey_box.hidden_scales import (
+    with_scales_of_hidden,
+    with_sizes_of_measured,
+)
 from physsm.models.phy_ssm.grey_box.pieces import number_of_pieces
 from physsm.models.phy_ssm.grey_box.shooting import Fit
 from physsm.models.phy_ssm.grey_box.substeps import with_enough_substeps, with_more_substeps
@@ -87,8 +89,9 @@ def fit_grey_box(
         longer = Fitting(scaled, length, _all_pieces(parts, length))
         fit = longer.fit(physics_unit(best.network), best.fit.guess)
         candidate = judge.candidate(best.network, fit, scaled)
-        # Of nearly equal ones the fit to longer pieces: forecasts may be asked for more later.
-        if candidate.error < best.error / GAIN:
+        # The fit to longer pieces, unless it is clearly worse: its constants are more certain, and
+        # forecasts may be asked for more later.
+        if np.isfinite(candidate.error) and not judge.prefers(best.network, candidate.network):
             best, fitting = candidate, longer
     before, (best, hold) = (best, with_best_hold(best, judge, fitting))
     if config.substeps is None and (fitting.length != asked or best is not before):
@@ -112,24 +115,28 @@ def fit_grey_box(
 def _start_and_best(
     network: Network, fitting: Fitting, judge: Judge, seed: int, is_trained: bool
 ) -> tuple[Candidate, Candidate]:
-    """The rough fit to begin with, and the best of the fits from rough ones. Where states are
-    hidden and fits from some rough ones have failed, others are tried.
+    """The rough fit to begin with, and the best of the fits from rough ones. Hidden states start at
+    two sizes; where fits from rough ones have failed, others are tried.
     """
     candidates: list[Candidate] = []
     rough_fits: list[FirstFit] = []
-    is_hidden = has_hidden_states(physics_unit(network))
-    for attempt in range(ATTEMPTS):
-        first = first_fits(physics_unit(network), fitting.scaled, seed, attempt)
-        own, first = with_scales_of_hidden(network, first, fitting.scaled)
+    starts = [(0, network)]
+    if has_hidden_states(physics_unit(network)):
+        starts += [(0, other) for other in with_sizes_of_measured(network)]
+        starts += [(attempt, network) for attempt in range(1, ATTEMPTS)]
+    for attempt, start in starts:
+        if attempt:
+            closest = min(rough_fits, key=lambda one: one.error)
+            if is_found(_best(candidates).fit, closest):
+                break
+        first = first_fits(physics_unit(start), fitting.scaled, seed, attempt)
+        own, first = with_scales_of_hidden(start, first, fitting.scaled)
         own, fits = with_enough_substeps(own, fitting, first, is_trained)
-        if not attempt:
+        if not candidates:
             rough = fitting.fit(physics_unit(own), first[0].guess, iterations=0)
             candidates.append(judge.candidate(own, rough, fitting.scaled))
         candidates += [judge.candidate(own, fit, fitting.scaled) for fit in fits]
         rough_fits += first
-        closest = min(rough_fits, key=lambda one: one.error)
-        if is_found(_best(candidates).fit, closest) or not is_hidden:
-            break
     return candidates[0], _best(candidates)
 
 

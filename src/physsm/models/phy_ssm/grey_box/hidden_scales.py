@@ -32,14 +32,36 @@ def with_scales_of_hidden(
     mean, std = z.mean(0), z.std(0)
     std = np.maximum(std, 0.05 * np.abs(mean))
     scale = np.where(hidden & (std > 1e-3 * before), std, before)
-    offset = np.where(hidden, mean / scale, scales.states.state_offset)
-    states = scales_of_states(unit.system, scales.table, scales.states, scale, offset)
-    scales = replace(scales, states=states)
+    network = _with_scales(network, scale, mean)
+    scales = network.scales
 
     def rescaled(one: FirstFit) -> FirstFit:
         shared = from_physical_units(unit.system, scales, physical(unit, one.guess.shared))
         guess = one.guess._replace(shared=shared, states=one.guess.states * (before / scale))
         return one._replace(guess=guess)
 
-    network = build_network(unit.system, scales, network.config, 0)
     return network, [rescaled(one) for one in first]
+
+
+def with_sizes_of_measured(network: Network) -> list[Network]:
+    """The network with hidden states of the size of the measured ones, while their own scales are
+    a guess from the controls that act on them; empty if no state is hidden, or none is measured.
+    """
+    states = network.scales.states
+    hidden = states.channel_of_state < 0
+    if hidden.all() or not hidden.any():
+        return []
+    scale, mean = states.state_scale, states.state_scale * states.state_offset
+    measured = np.median(scale[~hidden]), np.median(np.abs(mean[~hidden]))
+    scale = np.where(hidden, measured[0], scale)
+    return [_with_scales(network, scale, np.where(hidden, np.copysign(measured[1], mean), mean))]
+
+
+def _with_scales(network: Network, scale: np.ndarray, mean: np.ndarray) -> Network:
+    """The network with other scales and means of hidden states, in physical units."""
+    scales = network.scales
+    hidden = scales.states.channel_of_state < 0
+    offset = np.where(hidden, mean / scale, scales.states.state_offset)
+    system = physics_unit(network).system
+    states = scales_of_states(system, scales.table, scales.states, scale, offset)
+    return build_network(system, replace(scales, states=states), network.config, 0)

@@ -135,6 +135,16 @@ def gauss_newton_steps(
     return step_shared, step_local
 
 
+def local_steps(normal: Normal, damping: np.ndarray) -> np.ndarray:
+    """Damped Gauss-Newton steps of the pieces' own variables, with the shared ones held; none for a
+    piece whose equations are not finite.
+    """
+    is_finite = np.isfinite(normal.local_local).all((-2, -1)) & np.isfinite(normal.local).all(-1)
+    blocks = np.where(is_finite[..., None, None], normal.local_local, 0.0)
+    right = np.where(is_finite[..., None], normal.local, 0.0)
+    return -_solve(_damped(blocks, damping), right[..., None])[..., 0]
+
+
 def _solve(matrices: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Solutions of linear systems; NaN for those whose matrix is singular, as after a simulation
     that has nearly overflowed.

@@ -19,9 +19,11 @@ def refitted(
     network: Network,
     panel: Panel,
     states: Float[np.ndarray, "series rows n"],
+    length: int,
     seed: int,
 ) -> tuple[Network, Fit] | None:
-    """The network with constants and filter fitted to all rows of a panel; None if that diverges.
+    """The network with constants and filter fitted to all rows of a panel, cut into pieces of a
+    length; None if that diverges.
 
     It starts from where it is, with `states` (scaled) as first guesses; and, because more rows may
     tell minima apart, from new starts where states are hidden and the fit is not good.
@@ -29,7 +31,7 @@ def refitted(
     scaled, unit = network.scales.table.scale(panel), physics_unit(network)
     shared = np.asarray(unit.constants, float)
     guess = Guess(shared, states, np.zeros((len(panel), len(unit.per_series))))
-    fitting = Fitting(scaled, box.length, 1)
+    fitting = Fitting(scaled, length, 1)
     fits = [fitting.fit(unit, guess)]
     if has_hidden_states(unit) and not box.is_good:
         fits += [fitting.fit_from(unit, one) for one in first_fits(unit, scaled, seed, number=1)]

@@ -21,7 +21,9 @@ from physsm.models.phy_ssm.grey_box.least_squares import (
     minimise,
 )
 from physsm.models.phy_ssm.grey_box.pieces import Cut, cut
+from physsm.models.phy_ssm.grey_box.repair import repaired
 from physsm.models.phy_ssm.grey_box.simulation import (
+    Normal,
     Priors,
     normal_equations,
     simulated_channels,
@@ -33,6 +35,7 @@ _SERIES_STD = 1.0  # of a per-series term, in the natural size of its unknown
 _SHARED_WEIGHT = 1e-6  # of an unknown around its start: only for those that data do not determine
 _TOLERANCE = 1e-6
 _FEW_STARTS = 8
+_REPAIRS = 3
 
 
 class Guess(NamedTuple):
@@ -98,6 +101,10 @@ def shoot(
         for _ in range(rounds - 1):
             best = np.resize(end.order[: -(-len(end.order) // 3)], few)
             end = _minimise(unit, pieces, end.shared[best], end.local[best], iterations)
+        for _ in range(_REPAIRS):
+            before, end = end, _repaired(unit, pieces, end, iterations)
+            if end is before:
+                break
     best, weight = end.order[0], pieces.pieces.weight
     guess = Guess(
         shared=end.shared[best],
@@ -159,6 +166,25 @@ def _minimise(
         iterations=iterations,
         tolerance=_TOLERANCE,
     )
+
+
+def _repaired(unit: PhysicsUnit, pieces: Cut, end: Solution, iterations: int) -> Solution:
+    """The solution after a repair of pieces of its best start, if that lowers the cost."""
+    best, number = end.order[0], len(end.shared)
+    shared = np.repeat(end.shared[best][None], number, axis=0)
+    local = np.repeat(end.local[best][None], number, axis=0)
+    priors, equations = _priors(unit, shared, local), _program(unit)
+    found = repaired(
+        lambda shared, local: equations(shared, local, pieces.pieces, priors),
+        Normal(*(part[best] for part in end.normal)),
+        shared,
+        local,
+        pieces,
+    )
+    if found is None:
+        return end
+    again = _minimise(unit, pieces, shared, np.repeat(found[None], number, axis=0), iterations)
+    return again if again.normal.cost.min() < end.normal.cost[best] else end
 
 
 def _program(

@@ -32,7 +32,7 @@ class Priors(NamedTuple):
 class Normal(NamedTuple):
     """Cost and normal equations: blocks of J'J and J'r for local and shared variables; and what was
     simulated: states at all rows, sums of squared errors of each channel and of products of
-    neighbouring errors, and the part of J'r that each piece gives.
+    neighbouring errors, and the parts of J'r and of the cost that each piece gives.
     """
 
     cost: Float[Numbers, "*starts"]
@@ -45,6 +45,7 @@ class Normal(NamedTuple):
     squares: Float[Numbers, "*starts channels"]
     lagged: Float[Numbers, "*starts channels"]
     shared_of_piece: Float[Numbers, "*starts pieces k"]
+    cost_of_piece: Float[Numbers, "*starts pieces"]
 
 
 serialisable(Normal)
@@ -130,9 +131,9 @@ def normal_equations(
             jnp.asarray(priors.local_weight),
             jnp.asarray(priors.shared_weight),
         )
-        cost = cost.sum() + (local_weight[None] * moved**2).sum()
+        cost_of_piece = cost + (local_weight[None] * moved**2).sum(1)
         return Normal(
-            cost=cost + (shared_weight * moved_shared**2).sum(),
+            cost=cost_of_piece.sum() + (shared_weight * moved_shared**2).sum(),
             local_local=local_local + jnp.diag(local_weight)[None],
             local_shared=local_shared,
             shared_shared=shared_shared.sum(0) + jnp.diag(shared_weight),
@@ -142,6 +143,7 @@ def normal_equations(
             squares=squares.sum(0),
             lagged=lagged.sum(0),
             shared_of_piece=of_shared,
+            cost_of_piece=cost_of_piece,
         )
 
     return jax.vmap(one)(shared, local, priors.local, priors.shared)
