@@ -18,7 +18,7 @@ from physsm.benchmark.pipeline import prepare, table_data
 from physsm.benchmark.report_data import fingerprint
 from physsm.benchmark.run import Request, fit_run
 from physsm.benchmark.run_folder import load_baselines, run_sizes
-from physsm.benchmark.verdict import useless
+from physsm.benchmark.verdict import verdict_on
 from physsm.data.window import Part, Sizes, Windows
 from physsm.models._base import load
 from physsm.models._network.fitted import FittedNetwork
@@ -208,14 +208,28 @@ def test_baselines_with_physics_stand_beside_a_run_with_a_system(tmp_path, monke
 
 def test_a_model_worse_than_the_mean_says_so():
     mean, good = {"model": "mean", "extrap_mae": 0.8}, {"model": "arx", "extrap_mae": 0.7}
-    assert useless([good, mean], "the validation part") is None
-    assert useless([mean, good], "the validation part") is None
+    assert verdict_on([good, mean], "the validation part") is None
+    assert verdict_on([mean, good], "the validation part") is None
     bad = {"model": "phy_ssm", "extrap_mae": 1.25}
-    says = useless([bad, good, mean], "the validation part")
+    says = verdict_on([bad, good, mean], "the validation part")
     assert says is not None
     assert says.startswith("phy_ssm is worse than a constant, the mean of each channel")
     assert "1.25" in says
     assert "0.8" in says
-    nothing = useless([{**bad, "extrap_mae": float("nan")}, mean], "these windows")
+    nothing = verdict_on([{**bad, "extrap_mae": float("nan")}, mean], "these windows")
     assert nothing is not None
     assert "not a number" in nothing
+
+
+def test_a_model_far_worse_than_a_baseline_says_so():
+    rows = [
+        {"model": name, "extrap_mae": error}
+        for name, error in (("phy_ssm", 0.3), ("mean", 0.8), ("arx", 0.1), ("sindy", 0.01))
+    ]
+    says = verdict_on(rows, "the validation part")
+    assert says is not None
+    assert says.startswith(
+        "arx is far better than phy_ssm on the validation part: its extrap MAE is 0.1"
+    )
+    rows[2]["extrap_mae"] = 0.2
+    assert verdict_on(rows, "the validation part") is None

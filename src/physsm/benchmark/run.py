@@ -27,7 +27,7 @@ from physsm.benchmark.pipeline import (
     table_data,
 )
 from physsm.benchmark.report_data import build_report_data, fingerprint
-from physsm.benchmark.verdict import useless
+from physsm.benchmark.verdict import verdict_on
 from physsm.data.window import Sizes
 from physsm.datasets._dataset import Split
 from physsm.models._base import AbstractFitted, check_clock, load, with_columns
@@ -91,7 +91,7 @@ class Run:
     @property
     def warnings(self) -> list[str]:
         """Warnings on the run as a whole."""
-        verdict = useless(self.scores, VALIDATION)
+        verdict = verdict_on(self.scores, VALIDATION)
         return [] if verdict is None else [verdict]
 
     @property
@@ -162,7 +162,10 @@ def _report_data(
     request: Request, prepared: Prepared, data: RunData, record: Record, title: str
 ) -> dict[str, Any]:
     """What the report of a run shows."""
-    used = record.model.describe().get("config", prepared.settings)
+    used, scores = (
+        record.model.describe().get("config", prepared.settings),
+        record.evaluation.scores,
+    )
     report_data = build_report_data(
         record.scored,
         data.validation_panel,
@@ -171,7 +174,7 @@ def _report_data(
         settings={**used, "seed": request.seed},
         question=prepared.question.content(),
         final=record.model,
-        warnings=[verdict] if (verdict := useless(record.evaluation.scores, VALIDATION)) else [],
+        warnings=[verdict] if (verdict := verdict_on(scores, VALIDATION)) else [],
     )
     report_data["left_out"] = list(record.left_out)
     return report_data

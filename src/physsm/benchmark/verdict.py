@@ -1,37 +1,53 @@
-"""The verdict on a run: whether its model is of any use."""
+"""The verdict on a run: whether its model is of any use, or a simpler one serves better."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from physsm.benchmark.evaluate import Score
+from physsm.benchmark.evaluate import BASELINES, Score
 from physsm.metrics._metric import ranking_score
 
 _FLOOR = "mean"
+_CLEARLY = 2.0  # times the error of a baseline
 _TRY = (
     "try a shorter horizon (--horizon), bounds on the unknowns, a longer training "
     "(training.steps), or one of the baselines"
 )
 
 
-def useless(scores: Sequence[Score], part: str) -> str | None:
-    """A sentence if the first model is worse than the mean of each channel; else None. `part` names
-    the windows of the scores.
+def verdict_on(scores: Sequence[Score], part: str) -> str | None:
+    """A sentence if the first model is worse than the mean of each channel, or far worse than a
+    baseline that knows no equations; else None. `part` names the windows of the scores.
     """
-    model, floor = scores[0], next((s for s in scores[1:] if s["model"] == _FLOOR), None)
+    model, others = scores[0], {row["model"]: row for row in scores[1:]}
     ranking = ranking_score(set(model))
-    if floor is None or ranking is None:
+    if ranking is None:
         return None
-    values = [_value(row.get(ranking.key)) for row in (model, floor)]
-    losses = [math.inf if value is None else ranking.loss(value) for value in values]
-    if losses[0] <= losses[1]:
+
+    def loss(row: Score) -> float:
+        value = _value(row.get(ranking.key))
+        return math.inf if value is None else ranking.loss(value)
+
+    def shown(row: Score) -> str:
+        value = _value(row.get(ranking.key))
+        return "not a number" if value is None else f"{value:.3g}"
+
+    floor = others.get(_FLOOR)
+    if floor is not None and loss(model) > loss(floor):
+        return (
+            f"{model['model']} is worse than a constant, the mean of each channel, on {part}: its "
+            f"{ranking.heading} is {shown(model)}, that of mean {shown(floor)}. Do not use its "
+            f"forecasts; {_TRY}."
+        )
+    plain = [row for name, row in others.items() if name in BASELINES]
+    best = min(plain, key=loss, default=None)
+    if best is None or not 0 < _CLEARLY * loss(best) < loss(model):
         return None
-    own, constant = ("not a number" if value is None else f"{value:.3g}" for value in values)
     return (
-        f"{model['model']} is worse than a constant, the mean of each channel, on {part}: its "
-        f"{ranking.heading} is {own}, that of mean {constant}. Do not use its forecasts; "
-        f"{_TRY}."
+        f"{best['model']} is far better than {model['model']} on {part}: its {ranking.heading} is "
+        f"{shown(best)}, that of {model['model']} {shown(model)}. If there are equations, check "
+        f"their signs, terms and bounds; or use {best['model']}."
     )
 
 

@@ -8,7 +8,7 @@ from physsm._json import plain
 from physsm.benchmark.evaluate import Score
 from physsm.benchmark.evaluate_run import DataSetScores, TableScores
 from physsm.benchmark.named_data import NamedData
-from physsm.benchmark.verdict import useless
+from physsm.benchmark.verdict import verdict_on
 
 
 def table_content(found: TableScores) -> dict[str, Any]:
@@ -70,5 +70,5 @@ def data_set_sentences(named: NamedData, found: DataSetScores) -> list[str]:
 
 
 def _warnings(scores: list[Score], part: str) -> list[str]:
-    verdict = useless(scores, part)
+    verdict = verdict_on(scores, part)
     return [] if verdict is None else [verdict]

@@ -77,7 +77,7 @@ def interval_note(unknowns: Sequence[UnknownValue]) -> str:
             if has_error
             else "This model gives no standard errors of constants."
         )
-    parts += [_bound_note(unknown) for unknown in unknowns if unknown["kind"] == "constant"]
+    parts.append(_bound_note([u for u in unknowns if u["kind"] == "constant"]))
     if kinds - {"constant"}:
         parts.append(
             "An unknown that varies is given by its mean, in equations too; its interval is where "
@@ -86,14 +86,16 @@ def interval_note(unknowns: Sequence[UnknownValue]) -> str:
     return " ".join(filter(None, parts))
 
 
-def _bound_note(unknown: UnknownValue) -> str:
-    """A sentence on a constant whose interval reaches a bound of the text; empty for the others."""
-    bound = unknown.get("bound")
-    if bound is None:
+def _bound_note(constants: Sequence[UnknownValue]) -> str:
+    """A sentence on constants whose intervals reach a bound of the text; empty without one."""
+    bounds = {u["name"]: bound for u in constants if (bound := u.get("bound")) is not None}
+    if not bounds:
         return ""
+    names, ends = ", ".join(bounds), ", ".join(f"{bound:g}" for bound in bounds.values())
+    place = f"its bound {ends}" if len(bounds) == 1 else f"their bounds {ends}"
     return (
-        f"{unknown['name']} may lie on its bound {bound:g}: the intervals of the other constants "
-        "hold for its value here, and are too narrow if it is another."
+        f"{names} may lie on {place}: the intervals of the other constants hold for the values "
+        "here, and are too narrow if these are others."
     )
 
 

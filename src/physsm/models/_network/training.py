@@ -254,6 +254,20 @@ def check_windows(parts: Parts) -> None:
                 f"{int(part.panel.lengths.max(initial=0))} time steps",
                 hint="give longer series, or set a smaller horizon",
             )
+        if not _has_targets(part):
+            raise DataError(
+                f"no {name} window has a measurement in its target: nothing tells a good model "
+                "from a bad one",
+                hint="give more measurements, or set a larger horizon",
+            )
+
+
+def _has_targets(part: Part) -> bool:
+    """Whether a target has a measurement."""
+    seen = np.cumsum(part.panel.observed.any(-1), axis=1)
+    chosen = part.windows
+    before, last = (seen[chosen.series, at - 1] for at in (chosen.boundary, chosen.stop))
+    return bool((last > before).any())
 
 
 def make_task(

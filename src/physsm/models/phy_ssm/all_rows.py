@@ -39,10 +39,15 @@ def box_with_all_rows(
         (parts.train.panel, box.fit.guess.states),
         (validation, series_first(states, validation)),
     ]
-    # Series that were fitted as a whole are that again, with more rows.
-    is_whole = box.length >= int(parts.train.panel.lengths.max())
-    length = int(panel.lengths.max()) if is_whole else box.length
+    length = length_with_all_rows(box.length, parts.train.panel, panel)
     return refitted(box, box.network, panel, states_at_rows(panel, known), length, seed)
+
+
+def length_with_all_rows(length: int, train: Panel, panel: Panel) -> int:
+    """The length of pieces of a panel with all rows, after that of its training part: series that
+    were fitted as a whole are that again.
+    """
+    return int(panel.lengths.max()) if length >= int(train.lengths.max()) else length
 
 
 def fitted_to_all_rows(

@@ -3,8 +3,17 @@
 import numpy as np
 import pytest
 
+from physsm.models.phy_ssm.grey_box.hidden_scales import with_sizes_of_measured
 from physsm.models.phy_ssm.grey_box.starts import as_shared, physical, random_unknowns, regression
-from tests.models.phy_ssm.grey_box.make import DAMPING, STIFFNESS, make_unit, oscillators
+from tests.models.phy_ssm.grey_box.make import (
+    DAMPING,
+    SETTINGS,
+    STIFFNESS,
+    TEXT,
+    make_unit,
+    oscillators,
+)
+from tests.models.phy_ssm.make import make_network
 
 
 @pytest.mark.parametrize("window", [1, 5, 20])
@@ -35,3 +44,15 @@ def test_random_unknowns_keep_their_bounds():
     assert (c <= -2).all()
     assert 0.3 < (f > 0).mean() < 0.7
     assert np.abs(f).max() > 10 * np.abs(f).min()
+
+
+def test_hidden_states_also_start_at_the_size_of_measured_ones():
+    network = make_network(TEXT, oscillators(0, (30,))[0], **SETTINGS)
+    (other,) = with_sizes_of_measured(network)
+    before, after = network.scales.states, other.scales.states
+    hidden = before.channel_of_state < 0
+    assert hidden.tolist() == [False, True]
+    np.testing.assert_allclose(after.state_scale[1], before.state_scale[0])
+    np.testing.assert_allclose(after.state_scale[0], before.state_scale[0])
+    nothing_hidden = "x' = -?k*x\nobserve x"
+    assert with_sizes_of_measured(make_network(nothing_hidden, oscillators(0, (30,))[0])) == []
