@@ -149,13 +149,13 @@ def test_parts_of_a_protocol_are_its_own_windows():
         make_parts(train, None, WindowSettings(), seed=0)
 
 
-def test_a_training_part_too_short_for_the_horizon_has_a_shorter_one():
+def test_training_series_without_room_for_several_horizons_have_a_shorter_one():
     chosen = WindowSettings(context=20, horizon=480)
     parts = make_parts(make_panel([1000]), None, chosen, seed=0)
     train, validation = parts.train, parts.validation
     assert (train.panel.lengths[0], validation.panel.lengths[0]) == (450, 500)
     assert parts.sizes.horizon == 480
-    assert largest_sizes(train.windows) == Sizes(20, 430, 1)
+    assert largest_sizes(train.windows) == Sizes(20, 215, 10)
     assert largest_sizes(validation.windows) == Sizes(20, 480, 1)
 
 
@@ -164,5 +164,5 @@ def test_a_given_validation_table_leaves_the_whole_table_for_training():
     parts = make_parts(panel, other, WindowSettings(context=10, horizon=60, stride=5), seed=0)
     assert parts.train.panel is panel
     assert parts.validation.panel is other
-    assert as_lists(parts.train.windows) == [[0], [0], [10], [50]]
+    assert as_lists(parts.train.windows) == as_lists(windows(panel, 10, 20, 5))
     assert as_lists(parts.validation.windows) == [[0], [20], [30], [90]]

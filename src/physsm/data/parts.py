@@ -71,8 +71,8 @@ def make_parts(
     A protocol's windows are shortened to the model's sizes on both sides of their boundaries, and
     those closer together than its stride are dropped; measurements outside them are not used.
     Without a validation part, some of the series, or the ends of a few series, are used for
-    validation. Training series that are all too short for the horizon have windows with a shorter
-    one; validation windows have the horizon itself.
+    validation. Training series without room for several horizons have windows with a shorter one;
+    validation windows have the horizon itself.
     """
     sizes = settings.sizes(train)
     if validation is None:
@@ -99,14 +99,17 @@ def _check_horizon(part: Part, horizon: int, name: str) -> None:
 
 
 def _fitting(train: Panel | Part, sizes: Sizes) -> Sizes:
-    """Sizes with the longest horizon that a training series has room for."""
+    """Sizes with a horizon of which training series have room for several: of a longer one each
+    series would give one window, too few to train on.
+    """
     if isinstance(train, Part):
         return sizes
     longest = int(train.lengths.max(initial=0))
-    if longest - sizes.horizon >= LEAST_CONTEXT:
-        return sizes
     context = max(LEAST_CONTEXT, min(sizes.context, longest // 2))
-    return replace(sizes, context=context, horizon=max(1, longest - context))
+    room = max(1, (longest - context) // 2)
+    if sizes.horizon <= room:
+        return sizes
+    return replace(sizes, context=context, horizon=room)
 
 
 def _part(given: Panel | Part, sizes: Sizes) -> Part:
