@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
@@ -14,10 +15,11 @@ def kept_rows(
     name: str, jobs: Iterable[tuple[Hashable, ...]], compute: Callable[..., dict[str, Any]]
 ) -> dict[tuple[Hashable, ...], dict[str, Any]]:
     """The row `compute(*job)` of each job; from `results/NAME.jsonl` where it was made."""
-    path, source = _FOLDER / f"{name}.jsonl", _source()
+    path, source = _FOLDER / f"{name}.jsonl", _source(inspect.getfile(compute))
     _FOLDER.mkdir(exist_ok=True)
-    lines = path.read_text().splitlines() if path.exists() else []
-    rows = [row for row in map(json.loads, lines) if row["source"] == source]
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    whole = [json.loads(line) for line in lines if line.endswith("\n")]
+    rows = [row for row in whole if row["source"] == source]
     done = {tuple(row["job"]): row for row in rows}
     for job in jobs:
         if job in done:
@@ -29,11 +31,11 @@ def kept_rows(
     return done
 
 
-def _source() -> str:
-    """Digest of the package's source."""
+def _source(file: str) -> str:
+    """Digest of the package's source and of a benchmark's."""
     from physsm import _programs
 
-    return _programs._source()
+    return _programs._digest(_programs._source(), Path(file).read_text())
 
 
 def release_programs() -> None:

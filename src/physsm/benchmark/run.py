@@ -162,10 +162,8 @@ def _report_data(
     request: Request, prepared: Prepared, data: RunData, record: Record, title: str
 ) -> dict[str, Any]:
     """What the report of a run shows."""
-    used, scores = (
-        record.model.describe().get("config", prepared.settings),
-        record.evaluation.scores,
-    )
+    used = record.model.describe().get("config", prepared.settings)
+    scores = record.evaluation.scores
     report_data = build_report_data(
         record.scored,
         data.validation_panel,

@@ -42,7 +42,7 @@ def verdict_on(scores: Sequence[Score], part: str) -> str | None:
         )
     plain = [row for name, row in others.items() if name in BASELINES]
     best = min(plain, key=loss, default=None)
-    if best is None or not 0 < _CLEARLY * loss(best) < loss(model):
+    if best is None or not _CLEARLY * loss(best) < loss(model):
         return None
     return (
         f"{best['model']} is far better than {model['model']} on {part}: its {ranking.heading} is "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from physsm._values import Panel
 from physsm.data.parts import Parts
 from physsm.models._network.observations import series_first
@@ -45,9 +47,12 @@ def box_with_all_rows(
 
 def length_with_all_rows(length: int, train: Panel, panel: Panel) -> int:
     """The length of pieces of a panel with all rows, after that of its training part: series that
-    were fitted as a whole are that again.
+    were fitted as a whole are that again, with the rows that were set aside.
     """
-    return int(panel.lengths.max()) if length >= int(train.lengths.max()) else length
+    if length < int(train.lengths.max()):
+        return length
+    was_fitted = np.isin(panel.ids, train.ids)
+    return max(length, int(panel.lengths[was_fitted].max(initial=0)))
 
 
 def fitted_to_all_rows(

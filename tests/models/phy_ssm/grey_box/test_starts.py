@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from physsm.models.phy_ssm.grey_box.hidden_scales import with_sizes_of_measured
+from physsm.models.phy_ssm.grey_box.hidden_scales import with_other_sizes_of_hidden
 from physsm.models.phy_ssm.grey_box.starts import as_shared, physical, random_unknowns, regression
 from tests.models.phy_ssm.grey_box.make import (
     DAMPING,
@@ -46,13 +46,27 @@ def test_random_unknowns_keep_their_bounds():
     assert np.abs(f).max() > 10 * np.abs(f).min()
 
 
-def test_hidden_states_also_start_at_the_size_of_measured_ones():
+def scales_of_hidden(text: str) -> tuple[np.ndarray, np.ndarray]:
+    """Scales of the states by themselves, and at the other size."""
+    network = make_network(text, oscillators(0, (30,))[0], **SETTINGS)
+    (other,) = with_other_sizes_of_hidden(network)
+    return network.scales.states.state_scale, other.scales.states.state_scale
+
+
+def test_hidden_states_that_drive_by_an_unknown_factor_also_start_at_the_size_of_measured_ones():
+    own, other = scales_of_hidden("x' = -?a*x + ?k*h\nh' = -?c*h\nobserve x")
+    np.testing.assert_allclose(other, [own[0], own[0]])
+
+
+def test_hidden_states_that_drive_by_a_known_factor_also_start_at_the_size_of_that_drive():
+    """The force h moves v by as much as v changes: its size follows the units of the text."""
+    own, other = scales_of_hidden("x' = v\nv' = -?k*x + 2*h\nh' = -?c*h\nobserve x")
     network = make_network(TEXT, oscillators(0, (30,))[0], **SETTINGS)
-    (other,) = with_sizes_of_measured(network)
-    before, after = network.scales.states, other.scales.states
-    hidden = before.channel_of_state < 0
-    assert hidden.tolist() == [False, True]
-    np.testing.assert_allclose(after.state_scale[1], before.state_scale[0])
-    np.testing.assert_allclose(after.state_scale[0], before.state_scale[0])
-    nothing_hidden = "x' = -?k*x\nobserve x"
-    assert with_sizes_of_measured(make_network(nothing_hidden, oscillators(0, (30,))[0])) == []
+    scales = network.scales
+    np.testing.assert_allclose(other[:2], own[:2])
+    time = scales.states.signal_time * scales.table.time_scale
+    np.testing.assert_allclose(other[2], own[1] / (2 * time), rtol=1e-5)
+
+
+def test_without_hidden_states_there_is_no_other_size():
+    assert with_other_sizes_of_hidden(make_network(TEXT, oscillators(0, (30,))[0])) == []

@@ -36,7 +36,7 @@ _GROWTH = 3.0  # of the length of pieces after such a failure
 _OTHER_LIKELIHOODS = (0.1,)  # weights that are tried beside that of the settings
 # The same for another hold, in training and validation: differences of a few percent are chance.
 _HOLD_GAIN = 0.95
-_CHANCE = 0.1  # share of the error of one window by which others may differ
+_CHANCE = 0.1  # share of the square error of one window by which others may differ
 
 
 class Fitting(NamedTuple):
@@ -144,10 +144,10 @@ def is_clearly_less(
     new: Float[np.ndarray, " windows"], old: Float[np.ndarray, " windows"], separate: int
 ) -> bool:
     """Whether errors of windows are less on average than others by more than chance: by the
-    standard error of the mean difference, and by a tenth if there is one window. `separate` is the
-    number of windows that have no rows in common.
+    standard error of the mean difference and, for what few windows cannot show, by a share. Errors
+    are mean squares. `separate` is the number of windows that have no rows in common.
     """
-    if not np.isfinite(old).all():
+    if not (np.isfinite(old).all() and np.isfinite(new).all()):
         return bool(np.isfinite(new).all())
     gain, number = old - new, min(separate, len(old))
     chance = np.hypot(

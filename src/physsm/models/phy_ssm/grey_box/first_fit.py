@@ -16,9 +16,13 @@ from physsm._values import Panel
 from physsm.models.phy_ssm.grey_box.pieces import thinned
 from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess, shoot
 from physsm.models.phy_ssm.grey_box.smoothing import smoothed_states
-from physsm.models.phy_ssm.grey_box.starts import as_shared, random_unknowns, regression
+from physsm.models.phy_ssm.grey_box.starts import (
+    as_shared,
+    hidden_states,
+    random_unknowns,
+    regression,
+)
 from physsm.models.phy_ssm.unit import PhysicsUnit
-from physsm.physics.structure import slope_of
 
 _ROWS_OF_SIGNAL = 24  # rows of the coarse grid in the time in which signals change
 # Length of a piece in each attempt. Shorter ones have fewer minima, because simulations from wrong
@@ -58,7 +62,7 @@ def first_fits(
     known = smoothed_states(unit, coarse, max(1, round(rows / 8)))
     length = int(np.clip(_SIGNAL_TIMES[attempt] * rows, _SHORTEST, _LONGEST))
     fits: list[Fit] = []
-    for _ in range(number if has_hidden_states(unit) else 1):
+    for _ in range(number if hidden_states(unit).any() else 1):
         guesses = _guesses(unit, coarse, known, rows, rng)
         fits.append(
             shoot(
@@ -81,16 +85,6 @@ def first_fits(
         return FirstFit(fit.guess._replace(states=states), error, length * factor)
 
     return [at_all_rows(fit) for fit in fits]
-
-
-def has_hidden_states(unit: PhysicsUnit) -> bool:
-    """Whether a state is neither a channel nor the derivative of a state that is one."""
-    place = unit.scales.states.channel_of_state
-    sources = [slope_of(unit.system.structure, state) for state in range(unit.size)]
-    return any(
-        place[state] < 0 and (source < 0 or place[source] < 0)
-        for state, source in enumerate(sources)
-    )
 
 
 def _guesses(

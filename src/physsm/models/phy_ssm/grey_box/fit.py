@@ -31,20 +31,21 @@ from physsm.models.phy_ssm.grey_box.first_fit import (
     ATTEMPTS,
     FirstFit,
     first_fits,
-    has_hidden_states,
 )
 from physsm.models.phy_ssm.grey_box.hidden_scales import (
+    with_other_sizes_of_hidden,
     with_scales_of_hidden,
-    with_sizes_of_measured,
 )
 from physsm.models.phy_ssm.grey_box.pieces import number_of_pieces
 from physsm.models.phy_ssm.grey_box.shooting import Fit
+from physsm.models.phy_ssm.grey_box.starts import hidden_states
 from physsm.models.phy_ssm.grey_box.substeps import with_enough_substeps, with_more_substeps
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.not_finite import explain_not_finite
 from physsm.physics.system import System
 
 _GOOD_ERROR = 0.5  # of the validation part, scaled, after which a refit looks for no other minimum
+_NEAR_ERROR = 1.1  # times the validation error of shorter pieces, at most
 _LONGER = 8  # times the asked length, of longer pieces
 
 
@@ -91,7 +92,8 @@ def fit_grey_box(
         candidate = judge.candidate(best.network, fit, scaled)
         # The fit to longer pieces, unless it is clearly worse: its constants are more certain, and
         # forecasts may be asked for more later.
-        if np.isfinite(candidate.error) and not judge.prefers(best.network, candidate.network):
+        is_near = candidate.error < _NEAR_ERROR * best.error
+        if is_near and not judge.prefers(best.network, candidate.network):
             best, fitting = candidate, longer
     before, (best, hold) = (best, with_best_hold(best, judge, fitting))
     if config.substeps is None and (fitting.length != asked or best is not before):
@@ -116,19 +118,17 @@ def _start_and_best(
     network: Network, fitting: Fitting, judge: Judge, seed: int, is_trained: bool
 ) -> tuple[Candidate, Candidate]:
     """The rough fit to begin with, and the best of the fits from rough ones. Hidden states start at
-    two sizes; where fits from rough ones have failed, others are tried.
+    two sizes; where fits from these have failed, there are further attempts.
     """
     candidates: list[Candidate] = []
     rough_fits: list[FirstFit] = []
     starts = [(0, network)]
-    if has_hidden_states(physics_unit(network)):
-        starts += [(0, other) for other in with_sizes_of_measured(network)]
+    if hidden_states(physics_unit(network)).any():
+        starts += [(0, other) for other in with_other_sizes_of_hidden(network)]
         starts += [(attempt, network) for attempt in range(1, ATTEMPTS)]
     for attempt, start in starts:
-        if attempt:
-            closest = min(rough_fits, key=lambda one: one.error)
-            if is_found(_best(candidates).fit, closest):
-                break
+        if attempt and _is_enough(_best(candidates), rough_fits):
+            break
         first = first_fits(physics_unit(start), fitting.scaled, seed, attempt)
         own, first = with_scales_of_hidden(start, first, fitting.scaled)
         own, fits = with_enough_substeps(own, fitting, first, is_trained)
@@ -138,6 +138,12 @@ def _start_and_best(
         candidates += [judge.candidate(own, fit, fitting.scaled) for fit in fits]
         rough_fits += first
     return candidates[0], _best(candidates)
+
+
+def _is_enough(best: Candidate, rough_fits: list[FirstFit]) -> bool:
+    """Whether a candidate is about as close as the closest rough fit, and of use in validation."""
+    closest = min(rough_fits, key=lambda one: one.error)
+    return is_found(best.fit, closest) and best.error < _GOOD_ERROR
 
 
 def _hopeless(best: Candidate, judge: Judge) -> TrainingError:

@@ -12,7 +12,7 @@ from physsm.models._network.unknowns import from_physical_units
 from physsm.models.phy_ssm.build import build_network
 from physsm.models.phy_ssm.grey_box.candidates import physics_unit
 from physsm.models.phy_ssm.grey_box.first_fit import FirstFit
-from physsm.models.phy_ssm.grey_box.starts import physical
+from physsm.models.phy_ssm.grey_box.starts import hidden_states, physical
 from physsm.models.phy_ssm.network import Network
 
 
@@ -43,25 +43,36 @@ def with_scales_of_hidden(
     return network, [rescaled(one) for one in first]
 
 
-def with_sizes_of_measured(network: Network) -> list[Network]:
-    """The network with hidden states of the size of the measured ones, while their own scales are
-    a guess from the controls that act on them; empty if no state is hidden, or none is measured.
+def with_other_sizes_of_hidden(network: Network) -> list[Network]:
+    """The network with hidden states of another size: their own scales are a guess from the
+    controls that act on them. A state that drives known ones by a known factor has the size that
+    moves them as fast as they change, others have that of the measured states. Empty if no state is
+    hidden or none is known.
     """
-    states = network.scales.states
-    hidden = states.channel_of_state < 0
+    unit, states = physics_unit(network), network.scales.states
+    hidden = hidden_states(unit)
     if hidden.all() or not hidden.any():
         return []
     scale, mean = states.state_scale, states.state_scale * states.state_offset
-    measured = np.median(scale[~hidden]), np.median(np.abs(mean[~hidden]))
-    scale = np.where(hidden, measured[0], scale)
-    return [_with_scales(network, scale, np.where(hidden, np.copysign(measured[1], mean), mean))]
+    time = states.signal_time * network.scales.table.time_scale
+    system = unit.system
+    z_ext, u = system.lift(mean), np.asarray(network.scales.table.control_shift, float)
+    columns = [network.scales.table.controls.index(name) for name in system.controls]
+    driven = np.abs(np.asarray(system.A_known(z_ext, u[columns])))[: unit.size, : unit.size] * time
+    sizes, middles = scale.copy(), mean.copy()
+    for state in np.flatnonzero(hidden):
+        rows = np.flatnonzero(~hidden & (driven[:, state] > 0))
+        sizes[state] = np.median(scale[rows] / driven[rows, state] if len(rows) else scale[~hidden])
+        middle = 0.0 if len(rows) else np.median(np.abs(mean[~hidden]))
+        middles[state] = np.copysign(middle, mean[state])
+    return [_with_scales(network, sizes, middles)]
 
 
 def _with_scales(network: Network, scale: np.ndarray, mean: np.ndarray) -> Network:
     """The network with other scales and means of hidden states, in physical units."""
     scales = network.scales
-    hidden = scales.states.channel_of_state < 0
-    offset = np.where(hidden, mean / scale, scales.states.state_offset)
+    is_changed = scales.states.channel_of_state < 0
+    offset = np.where(is_changed, mean / scale, scales.states.state_offset)
     system = physics_unit(network).system
     states = scales_of_states(system, scales.table, scales.states, scale, offset)
     return build_network(system, replace(scales, states=states), network.config, 0)

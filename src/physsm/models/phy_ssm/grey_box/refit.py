@@ -8,9 +8,10 @@ from jaxtyping import Float
 from physsm._values import Panel
 from physsm.models.phy_ssm.grey_box.candidates import GAIN, Fitting, physics_unit, with_constants
 from physsm.models.phy_ssm.grey_box.filter_fit import with_start
-from physsm.models.phy_ssm.grey_box.first_fit import first_fits, has_hidden_states
+from physsm.models.phy_ssm.grey_box.first_fit import first_fits
 from physsm.models.phy_ssm.grey_box.fit import GreyBox
 from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess
+from physsm.models.phy_ssm.grey_box.starts import hidden_states
 from physsm.models.phy_ssm.network import Network
 
 
@@ -33,7 +34,7 @@ def refitted(
     guess = Guess(shared, states, np.zeros((len(panel), len(unit.per_series))))
     fitting = Fitting(scaled, length, 1)
     fits = [fitting.fit(unit, guess)]
-    if has_hidden_states(unit) and not box.is_good:
+    if hidden_states(unit).any() and not box.is_good:
         fits += [fitting.fit_from(unit, one) for one in first_fits(unit, scaled, seed, number=1)]
     # Another minimum must be clearly better.
     costs = [fits[0].cost, *(fit.cost / GAIN**5 for fit in fits[1:])]

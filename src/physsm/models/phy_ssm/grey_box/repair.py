@@ -39,8 +39,9 @@ def repaired(
     """
     weight = np.asarray(pieces.pieces.weight)
     error = np.sqrt(end.cost_of_piece / np.maximum(weight.sum((1, 2)), 1))
+    error = np.where(np.isfinite(error), error, np.inf)
     measured = pieces.measured
-    if len(measured) < _LEAST_PIECES or not np.isfinite(error).all():
+    if len(measured) < _LEAST_PIECES or not np.isfinite(np.median(error[measured])):
         return None
     is_bad = np.zeros(len(error), bool)
     is_bad[measured] = error[measured] > _FAR * np.median(error[measured])
@@ -48,11 +49,13 @@ def repaired(
         return None
     pool = _states_of(end, pieces, measured[~is_bad[measured]])
     rng = np.random.default_rng(0)
-    best, cost = local[0].copy(), np.where(is_bad, _GAIN * end.cost_of_piece, 0.0)
+    before = np.where(np.isfinite(end.cost_of_piece), end.cost_of_piece, np.inf)
+    best, cost = local[0].copy(), np.where(is_bad, _GAIN * before, 0.0)
     for _ in range(-(-_TRIALS // len(shared))):
         trial = local.copy()
-        drawn = rng.integers(len(pool), size=(len(shared), int(is_bad.sum())))
-        trial[:, is_bad, : pool.shape[1]] = pool[drawn]
+        # The same states for each bad piece: the order of the series must not choose.
+        drawn = pool[rng.integers(len(pool), size=len(shared))]
+        trial[:, is_bad, : pool.shape[1]] = drawn[:, None]
         trial, costs = _fit_pieces(equations, shared, trial)
         for one, its in zip(trial, costs, strict=True):
             is_better = is_bad & (its < cost)
@@ -61,9 +64,10 @@ def repaired(
 
 
 def _states_of(end: Normal, pieces: Cut, chosen: np.ndarray) -> Float[np.ndarray, "rows n"]:
-    """Simulated states at the rows of some pieces."""
+    """Simulated states at the rows of some pieces, in an order of their own."""
     is_row = np.asarray(pieces.pieces.gaps)[chosen] > 0  # without the first row, and padding
-    return end.states[chosen][is_row]
+    states = end.states[chosen][is_row]
+    return states[np.lexsort(states.T)]
 
 
 def _fit_pieces(

@@ -28,6 +28,7 @@ from physsm.models.phy_ssm.grey_box.simulation import (
     normal_equations,
     simulated_channels,
 )
+from physsm.models.phy_ssm.grey_box.starts import hidden_states
 from physsm.models.phy_ssm.unit import PhysicsUnit
 
 _STATE_STD = 3.0  # of an initial state around its guess, scaled: a weak prior
@@ -101,7 +102,7 @@ def shoot(
         for _ in range(rounds - 1):
             best = np.resize(end.order[: -(-len(end.order) // 3)], few)
             end = _minimise(unit, pieces, end.shared[best], end.local[best], iterations)
-        for _ in range(_REPAIRS):
+        for _ in range(_REPAIRS if iterations and hidden_states(unit).any() else 0):
             before, end = end, _repaired(unit, pieces, end, iterations)
             if end is before:
                 break
@@ -184,7 +185,8 @@ def _repaired(unit: PhysicsUnit, pieces: Cut, end: Solution, iterations: int) ->
     if found is None:
         return end
     again = _minimise(unit, pieces, shared, np.repeat(found[None], number, axis=0), iterations)
-    return again if again.normal.cost.min() < end.normal.cost[best] else end
+    before, after = end.normal.squares[best].sum(), again.normal.squares[again.order[0]].sum()
+    return again if after < before or not np.isfinite(before) else end
 
 
 def _program(
@@ -203,7 +205,8 @@ def _program(
     # Holds are arrays: the settings make no other program.
     same = {"control_hold": "auto", "unknown_network": "none", "substeps": None}
     config = unit.config.model_copy(update=same)
-    identity = f"{function.__qualname__} {unit.text} {unit.scales.structure} {config}"
+    name = f"{function.__module__}.{function.__qualname__}"
+    identity = f"{name} {unit.text} {unit.scales.structure} {config}"
     program = Program(of_leaves, identity, quick=True)
     return lambda *arguments: program(leaves, *arguments)
 

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 from numpy.random import Generator
 
 from physsm._values import Panel, Series
@@ -19,11 +19,25 @@ from physsm.models._network.compiled import filled, rounded_up
 from physsm.models._network.unknowns import from_physical_units
 from physsm.models.phy_ssm.unit import PhysicsUnit
 from physsm.physics.bounds import Bounds, limits
+from physsm.physics.structure import slope_of
 from physsm.physics.system import System
 
 _MOST_ROWS = 5000
 _RIDGE = 1e-6
 _LEAST_POWER, _MOST_POWER = -1.5, 0.5  # of ten, of a random unknown in its natural size
+
+
+def hidden_states(unit: PhysicsUnit) -> Bool[np.ndarray, " n"]:
+    """Which states are neither a channel nor the derivative of a state that is one."""
+    place = unit.scales.states.channel_of_state
+    sources = [slope_of(unit.system.structure, state) for state in range(unit.size)]
+    return np.array(
+        [
+            place[state] < 0 and (source < 0 or place[source] < 0)
+            for state, source in enumerate(sources)
+        ],
+        bool,
+    )
 
 
 @eqx.filter_jit
