@@ -1,5 +1,6 @@
 """Default fits of simulated records of every built-in system with constant or per-series unknowns,
-beside the true system: `python -m benchmarks draws`, part of `make promises`.
+and of two texts like those of users, beside the true system: `python -m benchmarks draws`, part of
+`make promises`.
 
 Each draw of the parameters gives twenty series of 160 irregular rows, noisy, a tenth of the cells
 missing. The default fit forecasts other series; its error is compared with that of the true
@@ -36,7 +37,7 @@ Rates = Callable[[np.ndarray, float, dict[str, float]], list[float]]
 class Spec:
     """A system to simulate: its rates of change, the ranges of its parameters and starts, and the
     function that gives the channels. `spread` is the relative difference of series in parameters
-    that each series has for itself.
+    that each series has for itself. `text` is that of a system which is not built in.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Spec:
     control: tuple[str, float, float] | None = None
     declare: str = ""
     spread: float = 0.0
+    text: str = ""
 
 
 def _first(z: np.ndarray) -> np.ndarray:
@@ -58,6 +60,23 @@ def _first(z: np.ndarray) -> np.ndarray:
 def _root(level: float) -> float:
     return float(np.sqrt(max(level, 0.0)))
 
+
+# A difference of temperatures is far smaller than either of them.
+_HOUSE = """
+control heat
+room' = ?a*wall - ?a*room + ?c*heat
+wall' = ?b*room - ?b*wall + ?d*275 - ?d*wall
+observe room
+unknown ?a, ?b, ?c, ?d constant
+"""
+# The hidden action of insulin is a factor of what is measured.
+_GLUCOSE = """
+control insulin
+glucose' = -[action]*glucose - ?a*glucose + ?a*90
+action' = -?b*action + ?c*insulin
+observe glucose
+unknown ?a, ?b, ?c constant
+"""
 
 SPECS = (
     Spec(
@@ -232,6 +251,34 @@ SPECS = (
         lambda z: z,
         declare="constant",
     ),
+    Spec(
+        "house",
+        lambda z, u, p: [
+            p["a"] * (z[1] - z[0]) + p["c"] * u,
+            p["b"] * (z[0] - z[1]) + p["d"] * (275 - z[1]),
+        ],
+        {"a": (0.3, 1), "b": (0.05, 0.2), "c": (1, 3), "d": (0.02, 0.08)},
+        ((285, 295), (280, 290)),
+        0.5,
+        ("room",),
+        _first,
+        ("heat", 0, 4),
+        text=_HOUSE,
+    ),
+    Spec(
+        "glucose",
+        lambda z, u, p: [
+            -z[1] * z[0] + p["a"] * (90 - z[0]),
+            -p["b"] * z[1] + p["c"] * u,
+        ],
+        {"a": (0.01, 0.04), "b": (0.02, 0.06), "c": (1e-5, 3e-5)},
+        ((70, 180), (0, 0.02)),
+        3.0,
+        ("glucose",),
+        _first,
+        ("insulin", 0, 80),
+        text=_GLUCOSE,
+    ),
 )
 
 
@@ -307,6 +354,8 @@ def _one(spec: Spec, draw: int) -> dict[str, Any]:
 def _system(spec: Spec) -> Any:
     import physsm
 
+    if spec.text:
+        return physsm.System.parse(spec.text)
     system = physsm.System.load(spec.name)
     if not spec.declare:
         return system

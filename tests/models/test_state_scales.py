@@ -65,3 +65,36 @@ def test_the_signal_time_follows_the_unit_of_time_and_no_other():
     assert signal_time(replace(panel, values=1e-3 * panel.values + 5), [0]) == pytest.approx(found)
     assert signal_time(panel.select([2, 0, 1]), [0]) == pytest.approx(found)
     assert signal_time(panel, []) == panel.median_gap
+
+
+LAG = "control outside\nroom' = ?k*outside - ?k*room\nobserve room\nunknown ?k constant"
+FAST = "x' = v\nv' = -?b*[max(v - 8, 0)]*v\nobserve x, v\nunknown ?b constant"
+
+
+def room(zero: float) -> Panel:
+    """Temperatures of a room and outside of it, in kelvins above a zero."""
+    times, rng = np.arange(200.0), np.random.default_rng(0)
+    inside = 293 - zero + 2 * np.sin(times / 20) + 0.1 * rng.standard_normal(200)
+    outside = 283 - zero + 5 * np.sin(times / 40)
+    return Panel.from_series(
+        [Series("a", times, inside[:, None], outside[:, None])], ["room"], ["outside"]
+    )
+
+
+def size_of_unknown(text: str, panel: Panel) -> float:
+    table = table_scales(panel, False, True)
+    return float(state_scales(System.parse(text), table, panel, True).unknown_size[0])
+
+
+def test_a_difference_is_one_effect_of_an_unknown_whatever_the_zero_of_its_parts():
+    kelvin, celsius = (size_of_unknown(LAG, room(zero)) for zero in (0, 273.15))
+    assert kelvin == pytest.approx(celsius, rel=1e-6)
+    table = table_scales(room(0), False, True)
+    scale, slope = float(table.channel_scale[0]), 10.0  # of a room, and between it and outside
+    time = signal_time(room(0), [0])
+    assert kelvin == pytest.approx(scale / (slope * time), rel=0.3)
+
+
+def test_an_effect_that_is_zero_at_typical_states_counts_where_it_sets_in():
+    size = size_of_unknown(FAST, panel_of("x", "v"))
+    assert 0 < size < 0.1  # it would be one without any effect

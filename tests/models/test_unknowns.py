@@ -41,3 +41,12 @@ def test_an_implicit_step_keeps_a_rate_below_its_singularity():
 
 def test_a_solver_of_equations_bears_more():
     np.testing.assert_allclose(largest(is_implicit=False), 3)
+
+
+def test_constants_are_not_limited():
+    """They are fitted to data, not made by a network: whatever serves best stays."""
+    system = System.parse(GROWTH + "unknown ?rate, ?push constant")
+    made = scales()
+    sizes = np.array(made.states.unknown_size)
+    found = np.asarray(in_physical_units(system, made, jnp.full(2, 1e3)))
+    np.testing.assert_allclose(found, 1e3 * sizes, rtol=1e-4)

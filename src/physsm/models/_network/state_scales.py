@@ -8,14 +8,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from physsm._errors import DataError, did_you_mean
 from physsm._values import Panel
 from physsm.models._network.scales import StateScales, TableScales
 from physsm.physics.structure import slope_of
 from physsm.physics.system import System
+
+_DRAWS = 256
+_SPREADS = (1.0, 4.0, 16.0, 64.0)  # of draws of states, in their scales
 
 
 def state_scales(
@@ -80,16 +84,25 @@ def scales_of_states(
     """`given` with these scales and means of the written states, and with the sizes of lifted
     states and unknowns that follow from them.
     """
-    extended = _extended_scale(system, scale, offset)
-    magnitude = np.concatenate([scale * np.hypot(offset, 1), extended[len(scale) :]])
-    sizes = _unknown_sizes(system, table, given, extended, magnitude)
+    states = _typical_states(system, scale, offset)
     return replace(
         given,
         state_scale=scale,
         state_offset=offset,
-        extended_scale=extended,
-        unknown_size=sizes,
+        extended_scale=_extended_scale(system, scale, states[0]),
+        unknown_size=_unknown_sizes(system, table, given, scale, states),
     )
+
+
+def _typical_states(
+    system: System, scale: Float[np.ndarray, " n"], offset: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, "spreads draws n"]:
+    """Draws of the written states around their means: with their scales, then further out."""
+    draws = np.random.default_rng(0).standard_normal((_DRAWS, len(scale)))
+    states = (offset + np.multiply.outer(_SPREADS, draws)) * scale
+    for i, bounds in enumerate(system.state_bounds):
+        states[..., i] = np.clip(states[..., i], *bounds.ends)
+    return states
 
 
 def signal_time(panel: Panel, channels: Sequence[int]) -> float:
@@ -194,50 +207,49 @@ def _typical_slope(panel: Panel, channel: int, points: int = 5) -> float:
     return float(np.sqrt(np.mean(np.concatenate(squares)))) if squares else 0.0
 
 
-def _extended_scale(system: System, scale: np.ndarray, offset: np.ndarray) -> np.ndarray:
+def _extended_scale(system: System, scale: np.ndarray, states: np.ndarray) -> np.ndarray:
     """Scales of the written states, then typical sizes of the lifted ones."""
-    draws = np.random.default_rng(0).standard_normal((256, len(scale)))
-    states = (offset + draws) * scale
-    for i, bounds in enumerate(system.state_bounds):
-        states[:, i] = np.clip(states[:, i], *bounds.ends)
     lifted = np.abs(np.asarray(jax.jit(jax.vmap(system.lift))(states)))[:, len(scale) :]
     typical = np.median(np.where(np.isfinite(lifted), lifted, 1.0), axis=0)
     return np.concatenate([scale, np.where(typical > 1e-12, typical, 1.0)])
 
 
 def _unknown_sizes(
-    system: System,
-    table: TableScales,
-    given: StateScales,
-    extended: np.ndarray,
-    magnitude: np.ndarray,
+    system: System, table: TableScales, given: StateScales, scale: np.ndarray, states: np.ndarray
 ) -> np.ndarray:
     """The natural size of each unknown: what changes a scaled state by one in the signal time, or a
-    scaled channel by one.
+    scaled channel by one, at typical states. Of several effects of an unknown the largest decides.
 
-    `magnitude` is the usual size of each extended state, its mean included. Of several entries
-    that hold an unknown, the one that it moves most decides.
+    A difference counts as one effect: `?k*(outside - inside)` moves a temperature of 300 +- 1 by
+    what is between the two, not by 300.
     """
-    used = [table.controls.index(name) for name in system.controls]
-    controls = np.array([abs(table.control_shift[i]) + table.control_scale[i] for i in used])
-    unknowns = len(system.unknowns)
-    if not unknowns:
+    count = len(system.unknowns)
+    if not count:
         return np.zeros(0)
-    z_ext, u = magnitude, controls.reshape(-1)
-    zeros = np.zeros(unknowns)
-    jacobian = jax.jit(jax.jacfwd(lambda theta: system.assemble(theta, z_ext, u)))
-    dA, dB = jacobian(zeros)
-    columns = np.concatenate([magnitude, controls])
-    effect = np.abs(np.concatenate([np.asarray(dA), np.asarray(dB)], axis=1))
-    effect = effect * (columns[None, :, None] / extended[:, None, None])
-    effect = effect * (table.time_scale * given.signal_time)
-    largest = np.where(np.isfinite(effect), effect, 0).max((0, 1))
-    if any(observation >= 0 for observation in given.expression):
-        observe = jax.jit(
-            jax.jacfwd(lambda theta: system.observe(theta, z_ext[: len(system.states)], u))
-        )
-        slopes = np.abs(np.asarray(observe(zeros)))
-        for channel, observation in enumerate(given.expression):
-            if observation >= 0:
-                largest = np.maximum(largest, slopes[observation] / table.channel_scale[channel])
-    return np.where(largest > 0, 1 / np.where(largest > 0, largest, 1), 1.0)
+    used = [table.controls.index(name) for name in system.controls]
+    draws = np.random.default_rng(1).standard_normal((states.shape[1], len(used)))
+    u = table.control_shift[used] + table.control_scale[used] * draws
+
+    def slopes(z: Array, u: Array) -> tuple[Array, Array]:
+        zeros = jnp.zeros(count, z.dtype)
+        return jax.jacfwd(system.drift)(zeros, z, u), jax.jacfwd(system.observe)(zeros, z, u)
+
+    every = jax.jit(jax.vmap(jax.vmap(slopes), in_axes=(0, None)))
+    rates, observed = (np.asarray(part, float) for part in every(states, u))
+    effects = [rates * (table.time_scale * given.signal_time) / scale[:, None]]
+    for channel, observation in enumerate(given.expression):
+        if observation >= 0:
+            effects.append(observed[:, :, [observation]] / table.channel_scale[channel])
+    largest = _typical(np.concatenate(effects, axis=2)).max(1)
+    # An effect that is zero at typical states, such as an overflow, counts where it sets in.
+    first = np.take_along_axis(largest, (largest > 0).argmax(0)[None], axis=0)[0]
+    return np.where(first > 0, 1 / np.where(first > 0, first, 1), 1.0)
+
+
+def _typical(effects: np.ndarray) -> np.ndarray:
+    """Medians over draws, the second axis, of the finite sizes that are not zero; 0 without any."""
+    sizes = np.abs(effects)
+    sizes = np.sort(np.where(np.isfinite(sizes) & (sizes > 0), sizes, np.inf), axis=1)
+    count = np.isfinite(sizes).sum(1, keepdims=True)
+    median = np.take_along_axis(sizes, count // 2, axis=1)
+    return np.where(count > 0, median, 0.0)[:, 0]

@@ -17,7 +17,7 @@ from physsm.physics.system import System
 
 _START = 0.05  # distance of a start value from a single bound, in the natural size
 _MOST_SHARE = 0.999  # of the limit of an unknown without bounds
-_OBSERVED_LIMIT = 1e6  # of unknowns of observations: an offset may be many scales large
+_NO_LIMIT = 1e6  # of an unknown that need not be limited, in its natural size
 _FREE_LIMIT = 3.0  # of unknowns that cannot make the implicit step singular by themselves
 
 
@@ -76,16 +76,19 @@ def _free_limits(system: System, scales: Scales, is_implicit: bool = True) -> An
     """Largest size of each unknown without bounds, in its natural size: an array of the library
     that the scales are arrays of.
 
-    On the diagonal of A a rate above 2/gap would make the implicit step singular.
+    Where it varies, a network may not make the implicit step singular by a rate above 2/gap on the
+    diagonal of A. A constant is fitted: whatever serves best stays, however fast; so does the
+    offset of an observation, which may be many scales large.
     """
     span, gap = scales.states.signal_time, scales.table.largest_gap
     numpy: Any = np if isinstance(span, np.ndarray) else jnp
     unknowns = system.unknowns
-    is_observed = is_implicit & np.array([_is_only_observed(one) for one in unknowns], bool)
+    is_fitted = [one.kind != "varying" or _is_only_observed(one) for one in unknowns]
+    is_without = is_implicit & np.array(is_fitted, bool)
     is_diagonal = is_implicit & np.array([_is_diagonal(one) for one in unknowns], bool)
     # Sizes are per signal time, limits per unit of time.
     rates = numpy.where(is_diagonal, span / numpy.maximum(gap, 1.0), span * _FREE_LIMIT)
-    return numpy.where(is_observed, _OBSERVED_LIMIT, rates)
+    return numpy.where(is_without, _NO_LIMIT, rates)
 
 
 def _is_only_observed(unknown: Unknown) -> bool:

@@ -8,7 +8,8 @@ import pytest
 
 from physsm import PhySSM, System, _programs, load
 from physsm._errors import TrainingError
-from physsm._values import Forecast, Panel, Query
+from physsm._values import Forecast, Panel, Query, Series
+from physsm.models._network.unknowns import in_physical_units
 from physsm.models.grey_box import GreyBox
 from physsm.models.phy_ssm.forecaster import FittedPhySSM
 from physsm.models.phy_ssm.grey_box.candidates import Judge
@@ -180,3 +181,36 @@ def test_a_text_that_cannot_be_simulated_says_so(text):
     model = PhySSM(System.parse(text), **SETTINGS)
     with pytest.raises(TrainingError, match=r"cannot be simulated.*The state [xz] is not finite"):
         model.fit(below.select(ORDER[:6]), below.select(ORDER[6:]), seed=0)
+
+
+def lags(zero: float) -> Panel:
+    """Temperatures, in kelvins above a zero, that follow that of the surroundings by a lag of one
+    time unit.
+    """
+    rng, series = np.random.default_rng(0), []
+    for i in range(8):
+        gaps = rng.uniform(0.05, 0.15, 80)
+        outside = np.repeat(rng.uniform(285, 295, 10), 8)
+        inside = np.empty(80)
+        inside[0] = rng.uniform(285, 295)
+        for row in range(79):
+            inside[row + 1] = outside[row] + (inside[row] - outside[row]) * np.exp(-gaps[row])
+        inside += 0.05 * rng.standard_normal(80)
+        times = np.cumsum(np.append(0, gaps[:-1]))
+        series.append(Series(str(i), times, inside[:, None] - zero, outside[:, None] - zero))
+    return Panel.from_series(series, ["inside"], ["outside"])
+
+
+def test_the_zero_of_a_unit_does_not_matter():
+    """Nor that a mean is far larger than what varies: constants are as large as they need to be."""
+    text = "control outside\ninside' = ?a*outside - ?b*inside\nobserve inside\n"
+    settings = {**SETTINGS, "substeps": 4}
+    found = []
+    for zero in (0.0, 273.15):
+        panel = lags(zero)
+        train, validation = panel.select(np.arange(6)), panel.select(np.arange(6, 8))
+        model = GreyBox(System.parse(text + "unknown ?a, ?b constant"), **settings)
+        network = model.fit(train, validation, seed=0).network
+        found.append(in_physical_units(network.unit.system, network.scales, network.unit.constants))
+    np.testing.assert_allclose(found, 1, rtol=0.02)
+    np.testing.assert_allclose(found[0], found[1], rtol=2e-3)

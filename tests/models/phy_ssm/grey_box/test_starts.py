@@ -15,6 +15,8 @@ from tests.models.phy_ssm.grey_box.make import (
 )
 from tests.models.phy_ssm.make import make_network
 
+OSCILLATORS = oscillators(0, (30,))[0]
+
 
 @pytest.mark.parametrize("window", [1, 5, 20])
 def test_regression_recovers_constants_from_states_without_errors(window):
@@ -48,7 +50,7 @@ def test_random_unknowns_keep_their_bounds():
 
 def scales_of_hidden(text: str) -> tuple[np.ndarray, np.ndarray]:
     """Scales of the states by themselves, and at the other size."""
-    network = make_network(text, oscillators(0, (30,))[0], **SETTINGS)
+    network = make_network(text, OSCILLATORS, **SETTINGS)
     (other,) = with_other_sizes_of_hidden(network)
     return network.scales.states.state_scale, other.scales.states.state_scale
 
@@ -61,12 +63,22 @@ def test_hidden_states_that_drive_by_an_unknown_factor_also_start_at_the_size_of
 def test_hidden_states_that_drive_by_a_known_factor_also_start_at_the_size_of_that_drive():
     """The force h moves v by as much as v changes: its size follows the units of the text."""
     own, other = scales_of_hidden("x' = v\nv' = -?k*x + 2*h\nh' = -?c*h\nobserve x")
-    network = make_network(TEXT, oscillators(0, (30,))[0], **SETTINGS)
+    network = make_network(TEXT, OSCILLATORS, **SETTINGS)
     scales = network.scales
     np.testing.assert_allclose(other[:2], own[:2])
     time = scales.states.signal_time * scales.table.time_scale
     np.testing.assert_allclose(other[2], own[1] / (2 * time), rtol=1e-5)
 
 
+def test_hidden_states_that_are_a_known_factor_of_a_measured_one_also_start_at_such_a_size():
+    """As the action of insulin on glucose: x changes by its own size in the signal time."""
+    own, other = scales_of_hidden("x' = -[h]*x + ?b\nh' = -?c*h\nobserve x")
+    network = make_network("x' = -[h]*x + ?b\nh' = -?c*h\nobserve x", OSCILLATORS, **SETTINGS)
+    scales = network.scales
+    mean = abs(scales.states.state_scale[0] * scales.states.state_offset[0])
+    time = scales.states.signal_time * scales.table.time_scale
+    np.testing.assert_allclose(other[1], own[0] / (mean * time), rtol=1e-5)
+
+
 def test_without_hidden_states_there_is_no_other_size():
-    assert with_other_sizes_of_hidden(make_network(TEXT, oscillators(0, (30,))[0])) == []
+    assert with_other_sizes_of_hidden(make_network(TEXT, OSCILLATORS)) == []

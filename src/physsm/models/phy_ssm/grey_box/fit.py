@@ -122,21 +122,25 @@ def _start_and_best(
     """
     candidates: list[Candidate] = []
     rough_fits: list[FirstFit] = []
-    starts = [(0, network)]
+    networks = [network]
     if hidden_states(physics_unit(network)).any():
-        starts += [(0, other) for other in with_other_sizes_of_hidden(network)]
-        starts += [(attempt, network) for attempt in range(1, ATTEMPTS)]
-    for attempt, start in starts:
-        if attempt and _is_enough(_best(candidates), rough_fits):
-            break
-        first = first_fits(physics_unit(start), fitting.scaled, seed, attempt)
-        own, first = with_scales_of_hidden(start, first, fitting.scaled)
-        own, fits = with_enough_substeps(own, fitting, first, is_trained)
-        if not candidates:
-            rough = fitting.fit(physics_unit(own), first[0].guess, iterations=0)
-            candidates.append(judge.candidate(own, rough, fitting.scaled))
-        candidates += [judge.candidate(own, fit, fitting.scaled) for fit in fits]
-        rough_fits += first
+        networks += with_other_sizes_of_hidden(network)
+    closest: list[float] = []
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            if len(networks) == 1 or _is_enough(_best(candidates), rough_fits):
+                break
+            networks = [networks[int(np.argmin(closest))]]
+        for start in networks:
+            first = first_fits(physics_unit(start), fitting.scaled, seed, attempt)
+            own, first = with_scales_of_hidden(start, first, fitting.scaled)
+            own, fits = with_enough_substeps(own, fitting, first, is_trained)
+            if not candidates:
+                rough = fitting.fit(physics_unit(own), first[0].guess, iterations=0)
+                candidates.append(judge.candidate(own, rough, fitting.scaled))
+            candidates += [judge.candidate(own, fit, fitting.scaled) for fit in fits]
+            rough_fits += first
+            closest.append(first[0].error)
     return candidates[0], _best(candidates)
 
 

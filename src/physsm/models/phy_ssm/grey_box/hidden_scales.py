@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import jax
 import numpy as np
+from jaxtyping import Float
 
 from physsm._values import Panel
 from physsm.models._network.state_scales import scales_of_states
@@ -55,10 +57,7 @@ def with_other_sizes_of_hidden(network: Network) -> list[Network]:
         return []
     scale, mean = states.state_scale, states.state_scale * states.state_offset
     time = states.signal_time * network.scales.table.time_scale
-    system = unit.system
-    z_ext, u = system.lift(mean), np.asarray(network.scales.table.control_shift, float)
-    columns = [network.scales.table.controls.index(name) for name in system.controls]
-    driven = np.abs(np.asarray(system.A_known(z_ext, u[columns])))[: unit.size, : unit.size] * time
+    driven = _known_slopes(network, mean) * time
     sizes, middles = scale.copy(), mean.copy()
     for state in np.flatnonzero(hidden):
         rows = np.flatnonzero(~hidden & (driven[:, state] > 0))
@@ -66,6 +65,19 @@ def with_other_sizes_of_hidden(network: Network) -> list[Network]:
         middle = 0.0 if len(rows) else np.median(np.abs(mean[~hidden]))
         middles[state] = np.copysign(middle, mean[state])
     return [_with_scales(network, sizes, middles)]
+
+
+def _known_slopes(
+    network: Network, mean: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, "driven state"]:
+    """By how much each state changes the rate of each other one where all unknowns are zero: also
+    as a factor of another state, as `x` in `g' = -[x]*g`.
+    """
+    system, table = physics_unit(network).system, network.scales.table
+    u = table.control_shift[[table.controls.index(name) for name in system.controls]]
+    theta = np.zeros(len(system.unknowns))
+    slopes = np.abs(np.asarray(jax.jit(jax.jacfwd(system.drift, argnums=1))(theta, mean, u)))
+    return np.where(np.isfinite(slopes), slopes, 0.0)
 
 
 def _with_scales(network: Network, scale: np.ndarray, mean: np.ndarray) -> Network:

@@ -7,11 +7,10 @@ fitted again by itself, from states that occur in the good pieces, with the unkn
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from jaxtyping import Float
 
+from physsm.models.phy_ssm.grey_box.equations import Equations
 from physsm.models.phy_ssm.grey_box.least_squares import as_numpy, local_steps
 from physsm.models.phy_ssm.grey_box.pieces import Cut
 from physsm.models.phy_ssm.grey_box.simulation import Normal
@@ -22,8 +21,6 @@ _TRIALS = 8  # states from which it is fitted again
 _ITERATIONS = 12
 _GAIN = 0.5  # share of its cost that a repaired piece keeps at most
 _DAMPING = 1e-2
-
-Equations = Callable[[np.ndarray, np.ndarray], Normal]
 
 
 def repaired(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from physsm._programs import Program
 from physsm._values import Panel
+from physsm.models.phy_ssm.grey_box.equations import compiled, equations_of, priors_around
 from physsm.models.phy_ssm.grey_box.least_squares import (
     Solution,
     as_numpy,
@@ -24,16 +22,12 @@ from physsm.models.phy_ssm.grey_box.pieces import Cut, cut
 from physsm.models.phy_ssm.grey_box.repair import repaired
 from physsm.models.phy_ssm.grey_box.simulation import (
     Normal,
-    Priors,
     normal_equations,
     simulated_channels,
 )
 from physsm.models.phy_ssm.grey_box.starts import hidden_states
 from physsm.models.phy_ssm.unit import PhysicsUnit
 
-_STATE_STD = 3.0  # of an initial state around its guess, scaled: a weak prior
-_SERIES_STD = 1.0  # of a per-series term, in the natural size of its unknown
-_SHARED_WEIGHT = 1e-6  # of an unknown around its start: only for those that data do not determine
 _TOLERANCE = 1e-6
 _FEW_STARTS = 8
 _REPAIRS = 3
@@ -129,27 +123,15 @@ def step_towards(
     parts = cut(scaled, length, least_pieces=pieces)
     shared, local = fit.guess.shared, fit.guess.local(parts)
     with jax.enable_x64(True):
-        channels = np.asarray(_program(other, simulated_channels)(shared, local, parts.pieces))
+        channels = np.asarray(compiled(other, simulated_channels)(shared, local, parts.pieces))
         weight = np.asarray(parts.pieces.weight)
         towards = parts.pieces._replace(values=np.where(weight > 0, channels, 0.0))
-        priors = _priors(unit, shared[None], local[None])._replace(local=local[None])
-        normal = as_numpy(_program(unit)(shared[None], local[None], towards, priors))
+        priors = priors_around(unit, shared[None], local[None])._replace(local=local[None])
+        equations = compiled(unit, normal_equations)
+        normal = as_numpy(equations(shared[None], local[None], towards, priors))
     no_limit = np.full_like(shared[None], np.inf)
     step, _ = gauss_newton_steps(normal, np.zeros(1), no_limit)
     return step[0], np.sqrt(normal.squares[0] / np.maximum(weight.sum((0, 1)), 1))
-
-
-def _priors(unit: PhysicsUnit, shared: np.ndarray, local: np.ndarray) -> Priors:
-    """Weak priors around the starts."""
-    size, per_series = unit.size, len(unit.per_series)
-    centre = local.copy()
-    centre[..., size:] = 0.0
-    return Priors(
-        local=centre,
-        local_weight=np.repeat([_STATE_STD**-2, _SERIES_STD**-2], [size, per_series]),
-        shared=shared.copy(),
-        shared_weight=np.full(shared.shape[1], _SHARED_WEIGHT),
-    )
 
 
 def _minimise(
@@ -159,9 +141,8 @@ def _minimise(
     local: np.ndarray,
     iterations: int,
 ) -> Solution:
-    priors, equations = _priors(unit, shared, local), _program(unit)
     return minimise(
-        lambda shared, local: equations(shared, local, pieces.pieces, priors),
+        equations_of(unit, pieces, shared, local),
         shared,
         local,
         iterations=iterations,
@@ -174,9 +155,8 @@ def _repaired(unit: PhysicsUnit, pieces: Cut, end: Solution, iterations: int) ->
     best, number = end.order[0], len(end.shared)
     shared = np.repeat(end.shared[best][None], number, axis=0)
     local = np.repeat(end.local[best][None], number, axis=0)
-    priors, equations = _priors(unit, shared, local), _program(unit)
     found = repaired(
-        lambda shared, local: equations(shared, local, pieces.pieces, priors),
+        equations_of(unit, pieces, shared, local),
         Normal(*(part[best] for part in end.normal)),
         shared,
         local,
@@ -187,28 +167,6 @@ def _repaired(unit: PhysicsUnit, pieces: Cut, end: Solution, iterations: int) ->
     again = _minimise(unit, pieces, shared, np.repeat(found[None], number, axis=0), iterations)
     before, after = end.normal.squares[best].sum(), again.normal.squares[again.order[0]].sum()
     return again if after < before or not np.isfinite(before) else end
-
-
-def _program(
-    unit: PhysicsUnit, function: Callable[..., Any] = normal_equations
-) -> Callable[..., Any]:
-    """A function of the unit, compiled, in double precision: last digits of the errors decide where
-    a fit ends.
-    """
-    arrays, static = eqx.partition(unit, eqx.is_array)
-    leaves, structure = jax.tree.flatten(arrays)
-    leaves = [np.asarray(leaf, float) for leaf in leaves]
-
-    def of_leaves(leaves: list[Array], *arguments: Any) -> Any:
-        return function(eqx.combine(structure.unflatten(leaves), static), *arguments)
-
-    # Holds are arrays: the settings make no other program.
-    same = {"control_hold": "auto", "unknown_network": "none", "substeps": None}
-    config = unit.config.model_copy(update=same)
-    name = f"{function.__module__}.{function.__qualname__}"
-    identity = f"{name} {unit.text} {unit.scales.structure} {config}"
-    program = Program(of_leaves, identity, quick=True)
-    return lambda *arguments: program(leaves, *arguments)
 
 
 def _states_at_rows(
