@@ -19,6 +19,7 @@ from physsm.physics.structure import slope_of
 from physsm.physics.system import System
 
 _DRAWS = 256
+_WITHIN = 0.683  # share of normal draws within one standard deviation
 _SPREADS = (1.0, 4.0, 16.0, 64.0)  # of draws of states, in their scales
 
 
@@ -247,9 +248,11 @@ def _unknown_sizes(
 
 
 def _typical(effects: np.ndarray) -> np.ndarray:
-    """Medians over draws, the second axis, of the finite sizes that are not zero; 0 without any."""
+    """A high quantile over draws, the second axis, of the finite sizes that are not zero; 0 without
+    any. It is the standard deviation of normal draws around zero.
+    """
     sizes = np.abs(effects)
     sizes = np.sort(np.where(np.isfinite(sizes) & (sizes > 0), sizes, np.inf), axis=1)
     count = np.isfinite(sizes).sum(1, keepdims=True)
-    median = np.take_along_axis(sizes, count // 2, axis=1)
-    return np.where(count > 0, median, 0.0)[:, 0]
+    typical = np.take_along_axis(sizes, (_WITHIN * count).astype(int), axis=1)
+    return np.where(count > 0, typical, 0.0)[:, 0]

@@ -46,6 +46,7 @@ from physsm.physics.system import System
 
 _GOOD_ERROR = 0.5  # of the validation part, scaled, after which a refit looks for no other minimum
 _NEAR_ERROR = 1.1  # times the validation error of shorter pieces, at most
+_NEAR_COST = 4.0  # times the least cost of a fit, up to which others are looked into
 _LONGER = 8  # times the asked length, of longer pieces
 
 
@@ -122,26 +123,34 @@ def _start_and_best(
     """
     candidates: list[Candidate] = []
     rough_fits: list[FirstFit] = []
-    networks = [network]
-    if hidden_states(physics_unit(network)).any():
-        networks += with_other_sizes_of_hidden(network)
-    closest: list[float] = []
-    for attempt in range(ATTEMPTS):
-        if attempt:
-            if len(networks) == 1 or _is_enough(_best(candidates), rough_fits):
-                break
-            networks = [networks[int(np.argmin(closest))]]
-        for start in networks:
-            first = first_fits(physics_unit(start), fitting.scaled, seed, attempt)
-            own, first = with_scales_of_hidden(start, first, fitting.scaled)
-            own, fits = with_enough_substeps(own, fitting, first, is_trained)
-            if not candidates:
-                rough = fitting.fit(physics_unit(own), first[0].guess, iterations=0)
-                candidates.append(judge.candidate(own, rough, fitting.scaled))
-            candidates += [judge.candidate(own, fit, fitting.scaled) for fit in fits]
+    networks, least = [network, *with_other_sizes_of_hidden(network)], np.inf
+    attempts = ATTEMPTS if hidden_states(physics_unit(network)).any() else 1
+    for attempt in range(attempts):
+        if attempt and _is_enough(_best(candidates), rough_fits):
+            break
+        begun = [_begin(start, fitting, seed, attempt) for start in networks]
+        if not candidates:
+            own, first, _ = begun[0]
+            rough = fitting.fit(physics_unit(own), first[0].guess, iterations=0)
+            candidates.append(judge.candidate(own, rough, fitting.scaled))
+        least = min(least, *(fit.finite_cost for _, _, fits in begun for fit in fits))
+        for own, first, fits in begun:
+            near = [fit for fit in fits if fit.finite_cost <= _NEAR_COST * least]
+            own, near = with_enough_substeps(own, fitting, near, is_trained)
+            candidates += [judge.candidate(own, fit, fitting.scaled) for fit in near]
             rough_fits += first
-            closest.append(first[0].error)
+        # Further attempts have the size of hidden states with which the rough fit is closest.
+        networks = [networks[int(np.argmin([first[0].error for _, first, _ in begun]))]]
     return candidates[0], _best(candidates)
+
+
+def _begin(
+    network: Network, fitting: Fitting, seed: int, attempt: int
+) -> tuple[Network, list[FirstFit], list[Fit]]:
+    """A network with the scales of its hidden states, rough fits, and a fit from each."""
+    first = first_fits(physics_unit(network), fitting.scaled, seed, attempt)
+    network, first = with_scales_of_hidden(network, first, fitting.scaled)
+    return network, first, [fitting.fit_from(physics_unit(network), one) for one in first]
 
 
 def _is_enough(best: Candidate, rough_fits: list[FirstFit]) -> bool:

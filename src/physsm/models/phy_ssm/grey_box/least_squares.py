@@ -60,9 +60,11 @@ def minimise(
             _chosen(is_better, trial_local, local),
             Normal(*(_chosen(is_better, new, old) for new, old in zip(trial, now, strict=True))),
         )
-        # A start has ended when whole steps gain nothing, or when no step is short enough to gain.
+        # A start has ended when whole steps gain nothing, when no step is short enough to gain, or
+        # where equations are not finite: there is no step from there.
         is_whole = damping <= _WHOLE_STEP
         is_stuck = (is_better & is_whole & (gain < tolerance)) | (damping >= _MOST_DAMPING)
+        is_stuck |= ~np.isfinite(now.cost)
         damping = np.where(is_better, damping / 5, damping * 8)
         damping = np.clip(damping, _LEAST_DAMPING, _MOST_DAMPING)
         if is_stuck.all():

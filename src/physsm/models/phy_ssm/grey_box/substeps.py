@@ -20,7 +20,6 @@ from physsm.models.phy_ssm.grey_box.candidates import (
     physics_unit,
     with_hold,
 )
-from physsm.models.phy_ssm.grey_box.first_fit import FirstFit
 from physsm.models.phy_ssm.grey_box.shooting import Fit, step_towards
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.unit import PhysicsUnit, hold_weights
@@ -33,12 +32,11 @@ _MOST, _MOST_TRAINED = 32, 4  # substeps; the second where a network is trained 
 
 
 def with_enough_substeps(
-    network: Network, fitting: Fitting, first: list[FirstFit], is_trained: bool
+    network: Network, fitting: Fitting, fits: list[Fit], is_trained: bool
 ) -> tuple[Network, list[Fit]]:
-    """The network with the substeps that its best fit needs, and the fits with them."""
+    """The network with the substeps that the best of its fits needs, and the fits with them."""
     unit = physics_unit(network)
-    fits = [fitting.fit_from(unit, one) for one in first]
-    if network.config.substeps is not None:
+    if network.config.substeps is not None or not fits:
         return network, fits
     best = min(fits, key=lambda fit: fit.finite_cost)
     substeps = enough_substeps(unit, fitting, best, is_trained=is_trained)
