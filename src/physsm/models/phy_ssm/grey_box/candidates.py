@@ -29,6 +29,7 @@ from physsm.nn.layers import parameter
 from physsm.nn.parameter_groups import is_parameter
 
 _ITERATIONS = 100
+GOOD_ERROR = 0.5  # of the validation part, scaled, after which no other minimum is looked for
 GAIN = 0.99  # share of the validation error that makes a difference
 _FAILED = 2.0  # times the error of the rough fit, from which on a fit from it has failed
 _LARGE_ERROR = 0.5  # of a fit that has failed anyway, scaled

@@ -19,34 +19,23 @@ from physsm.models.phy_ssm.build import build_network
 from physsm.models.phy_ssm.bypass_inputs import PhySSMScales
 from physsm.models.phy_ssm.config import Config
 from physsm.models.phy_ssm.grey_box.candidates import (
+    GOOD_ERROR,
     Candidate,
     Fitting,
     Judge,
-    is_found,
     physics_unit,
     with_best_hold,
     with_hold,
 )
-from physsm.models.phy_ssm.grey_box.first_fit import (
-    ATTEMPTS,
-    FirstFit,
-    first_fits,
-)
-from physsm.models.phy_ssm.grey_box.hidden_scales import (
-    with_other_sizes_of_hidden,
-    with_scales_of_hidden,
-)
 from physsm.models.phy_ssm.grey_box.pieces import number_of_pieces
+from physsm.models.phy_ssm.grey_box.search import search, with_longer_pieces
 from physsm.models.phy_ssm.grey_box.shooting import Fit
-from physsm.models.phy_ssm.grey_box.starts import hidden_states
-from physsm.models.phy_ssm.grey_box.substeps import with_enough_substeps, with_more_substeps
+from physsm.models.phy_ssm.grey_box.substeps import with_more_substeps
 from physsm.models.phy_ssm.network import Network
 from physsm.models.phy_ssm.not_finite import explain_not_finite
 from physsm.physics.system import System
 
-_GOOD_ERROR = 0.5  # of the validation part, scaled, after which a refit looks for no other minimum
 _NEAR_ERROR = 1.1  # times the validation error of shorter pieces, at most
-_NEAR_COST = 4.0  # times the least cost of a fit, up to which others are looked into
 _LONGER = 8  # times the asked length, of longer pieces
 
 
@@ -68,7 +57,7 @@ class GreyBox:
     def is_good(self) -> bool:
         """Whether its validation error is so small that no other minimum needs to be looked for."""
         error = self.stages[-1].error
-        return error is not None and error < _GOOD_ERROR
+        return error is not None and error < GOOD_ERROR
 
 
 def fit_grey_box(
@@ -84,13 +73,13 @@ def fit_grey_box(
     asked = parts.sizes.context + parts.sizes.horizon
     fitting = Fitting(scaled, asked, _all_pieces(parts, asked))
     judge = Judge(network, parts)
-    start, best = _start_and_best(network, fitting, judge, seed, is_trained)
+    start, minima = search(network, fitting, judge, seed, is_trained)
+    best = minima[0]
     if not best.fit.is_finite:
         raise _hopeless(best, judge)
     for length in _longer(asked, int(scaled.lengths.max())):
         longer = Fitting(scaled, length, _all_pieces(parts, length))
-        fit = longer.fit(physics_unit(best.network), best.fit.guess)
-        candidate = judge.candidate(best.network, fit, scaled)
+        candidate = with_longer_pieces(minima, longer, judge)
         # The fit to longer pieces, unless it is clearly worse: its constants are more certain, and
         # forecasts may be asked for more later.
         is_near = candidate.error < _NEAR_ERROR * best.error
@@ -100,7 +89,7 @@ def fit_grey_box(
     if config.substeps is None and (fitting.length != asked or best is not before):
         best = with_more_substeps(best, hold, judge, fitting, is_trained)
     chosen, likelihood = judge.with_noises(best)
-    if not chosen.error <= start.error:
+    if judge.prefers(start.network, chosen.network):
         (chosen, likelihood), best, hold = judge.with_noises(start), start, config.control_hold
     stages = (
         Stage(name="start", error=_finite(start.error), kept=True),
@@ -115,50 +104,6 @@ def fit_grey_box(
     )
 
 
-def _start_and_best(
-    network: Network, fitting: Fitting, judge: Judge, seed: int, is_trained: bool
-) -> tuple[Candidate, Candidate]:
-    """The rough fit to begin with, and the best of the fits from rough ones. Hidden states start at
-    two sizes; where fits from these have failed, there are further attempts.
-    """
-    candidates: list[Candidate] = []
-    rough_fits: list[FirstFit] = []
-    networks, least = [network, *with_other_sizes_of_hidden(network)], np.inf
-    attempts = ATTEMPTS if hidden_states(physics_unit(network)).any() else 1
-    for attempt in range(attempts):
-        if attempt and _is_enough(_best(candidates), rough_fits):
-            break
-        begun = [_begin(start, fitting, seed, attempt) for start in networks]
-        if not candidates:
-            own, first, _ = begun[0]
-            rough = fitting.fit(physics_unit(own), first[0].guess, iterations=0)
-            candidates.append(judge.candidate(own, rough, fitting.scaled))
-        least = min(least, *(fit.finite_cost for _, _, fits in begun for fit in fits))
-        for own, first, fits in begun:
-            near = [fit for fit in fits if fit.finite_cost <= _NEAR_COST * least]
-            own, near = with_enough_substeps(own, fitting, near, is_trained)
-            candidates += [judge.candidate(own, fit, fitting.scaled) for fit in near]
-            rough_fits += first
-        # Further attempts have the size of hidden states with which the rough fit is closest.
-        networks = [networks[int(np.argmin([first[0].error for _, first, _ in begun]))]]
-    return candidates[0], _best(candidates)
-
-
-def _begin(
-    network: Network, fitting: Fitting, seed: int, attempt: int
-) -> tuple[Network, list[FirstFit], list[Fit]]:
-    """A network with the scales of its hidden states, rough fits, and a fit from each."""
-    first = first_fits(physics_unit(network), fitting.scaled, seed, attempt)
-    network, first = with_scales_of_hidden(network, first, fitting.scaled)
-    return network, first, [fitting.fit_from(physics_unit(network), one) for one in first]
-
-
-def _is_enough(best: Candidate, rough_fits: list[FirstFit]) -> bool:
-    """Whether a candidate is about as close as the closest rough fit, and of use in validation."""
-    closest = min(rough_fits, key=lambda one: one.error)
-    return is_found(best.fit, closest) and best.error < _GOOD_ERROR
-
-
 def _hopeless(best: Candidate, judge: Judge) -> TrainingError:
     """The error of a text whose simulations are finite from no start."""
     reason = explain_not_finite(best.network, judge.batch, judge.context)
@@ -168,11 +113,6 @@ def _hopeless(best: Candidate, judge: Judge) -> TrainingError:
         "  check the signs of the text against the data (a root or a logarithm of a negative "
         "number?), and set bounds on the unknowns and states (state x >= 0)"
     )
-
-
-def _best(candidates: list[Candidate]) -> Candidate:
-    """The least validation error; of those that have none, the least cost."""
-    return min(candidates, key=lambda candidate: (candidate.error, candidate.fit.finite_cost))
 
 
 def _finite(error: float) -> float | None:
