@@ -7,6 +7,9 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from physsm._values import Panel, Series
+from physsm.models.phy_ssm.grey_box.candidates import Candidate, Judge
+from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess
+from physsm.models.phy_ssm.network import Network
 from tests.models.phy_ssm.make import make_network
 
 STIFFNESS, DAMPING = 4.0, 0.3
@@ -53,3 +56,19 @@ def true_states(times: np.ndarray, start: np.ndarray) -> np.ndarray:
 def make_unit(panel: Panel, text: str = TEXT, **changes: Any) -> Any:
     """The unit of a grey box, with steps of second order."""
     return make_network(text, panel, **{**SETTINGS, **changes}).unit
+
+
+class FairJudge(Judge):
+    """All candidates are equal."""
+
+    def __init__(self):
+        pass
+
+    def candidate(self, network: Network, fit: Fit, scaled: Panel) -> Candidate:
+        return Candidate(network, fit, 1.0)
+
+
+def make_fit(distance: float) -> Fit:
+    """A fit whose error and cost are the distance of its constants from the right ones."""
+    guess = Guess(np.full(2, distance), np.zeros((1, 30, 2)), np.zeros((1, 0)))
+    return Fit(guess=guess, cost=distance, errors=np.array([distance]), covariance=np.eye(2))

@@ -9,16 +9,10 @@ from physsm.models.phy_ssm.grey_box import candidates
 from physsm.models.phy_ssm.grey_box.candidates import Fitting, _between, is_clearly_less
 from physsm.models.phy_ssm.grey_box.first_fit import FirstFit
 from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess
-from tests.models.phy_ssm.grey_box.make import make_unit, oscillators
+from tests.models.phy_ssm.grey_box.make import make_fit, make_unit, oscillators
 
 PANEL = oscillators(0, (30,))[0]
 NEAR = 40  # rows times distance from which on a fit ends in another minimum
-
-
-def make_fit(distance: float) -> Fit:
-    """A fit whose error is the distance of its constants from the right ones."""
-    guess = Guess(np.full(2, distance), np.zeros((1, 30, 2)), np.zeros((1, 0)))
-    return Fit(guess=guess, cost=distance, errors=np.array([distance]), covariance=np.eye(2))
 
 
 @pytest.fixture

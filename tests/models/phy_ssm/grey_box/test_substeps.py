@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from physsm._values import Panel
-from physsm.models.phy_ssm.grey_box.candidates import Candidate, Fitting, Judge, physics_unit
+from physsm.models.phy_ssm.grey_box.candidates import Candidate, Fitting, physics_unit
 from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess, step_towards
 from physsm.models.phy_ssm.grey_box.starts import as_shared, physical
 from physsm.models.phy_ssm.grey_box.substeps import (
@@ -22,6 +21,7 @@ from tests.models.phy_ssm.grey_box.make import (
     SETTINGS,
     STIFFNESS,
     TEXT,
+    FairJudge,
     oscillators,
 )
 from tests.models.phy_ssm.make import make_network
@@ -78,16 +78,6 @@ def test_more_substeps_bring_constants_nearer_to_the_truth():
         abs(physical(unit, each.guess.shared)[0] / STIFFNESS - 1) for each in (fit, again)
     )
     assert after < before / 4
-
-
-class FairJudge(Judge):
-    """All candidates are equal."""
-
-    def __init__(self):
-        pass
-
-    def candidate(self, network: Network, fit: Fit, scaled: Panel) -> Candidate:
-        return Candidate(network, fit, 1.0)
 
 
 @pytest.mark.parametrize(("error", "gap", "is_enough"), [(0.3, 0.1, True), (0.001, 0.3, False)])

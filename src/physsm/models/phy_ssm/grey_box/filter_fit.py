@@ -28,6 +28,9 @@ _WINDOWS = 16  # of each part
 _LEAST_STD = 0.05  # of a state at the start, scaled
 _RIDGE = 1e-6
 _FACTORS = (10.0, 3.0)  # by which noises change in each pass
+# Of the logarithm of the square error, for a noise that is ten times another than the errors of the
+# simulation suggest: of few windows, chance would gain more.
+_SHIFT = 0.03
 _LEAST_LOG, _MOST_LOG = np.log(1e-5), np.log(3.0)
 
 
@@ -108,10 +111,12 @@ def with_chosen_noises(
     """The network with the noises that forecast best, by coordinate descent on their logarithms.
     The weight of the likelihood is relative to the logarithm of the error.
     """
+    first = _noises(network)
 
     def loss(candidate: Network) -> float:
         error, likelihood = scores(candidate, batch, context).mean(0)
-        total = np.log(error + 1e-12) + likelihood_weight * likelihood
+        shift = (_noises(candidate) - first) / np.log(10)
+        total = np.log(error + 1e-12) + likelihood_weight * likelihood + _SHIFT * (shift**2).sum()
         return float(total) if np.isfinite(total) else np.inf
 
     best = loss(network)
@@ -126,6 +131,15 @@ def with_chosen_noises(
                         break
                     network, best = candidate, now  # type: ignore[assignment]
     return network
+
+
+def _noises(network: Network) -> Float[np.ndarray, " noises"]:
+    """Logarithms of the noises that are chosen."""
+    assert isinstance(network.inference, KalmanInference)
+    noises = network.inference.noises
+    return np.concatenate(
+        [np.asarray(noises.log_noise, float), np.asarray(noises.log_error, float)]
+    )
 
 
 Shift = Callable[[Network, float], Network | None]
