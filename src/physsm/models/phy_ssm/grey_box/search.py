@@ -44,28 +44,25 @@ def search(network: Network, fitting: Fitting, judge: Judge, seed: int, is_train
     """Fits to pieces of the asked length. Hidden states start at two sizes; where fits from these
     have failed, there are further attempts.
     """
-    start: Candidate | None = None
-    fitted: list[Candidate] = []
-    rough_fits: list[FirstFit] = []
-    networks, least = [network, *with_other_sizes_of_hidden(network)], np.inf
+    networks = [network, *with_other_sizes_of_hidden(network)]
     attempts = ATTEMPTS if hidden_states(physics_unit(network)).any() else 1
+    tried: list[_Fits] = []
+    fitted: list[Candidate] = []
     for attempt in range(attempts):
-        if _is_enough(fitted, rough_fits):
+        if _is_enough(fitted, tried):
             break
         begun = [_begin(each, fitting, seed, attempt) for each in networks]
-        if start is None:
-            own, first, _ = begun[0]
-            rough = fitting.fit(physics_unit(own), first[0].guess, iterations=0)
-            start = judge.candidate(own, rough, fitting.scaled)
-        least = min(least, *(fit.finite_cost for _, _, fits in begun for fit in fits))
-        for own, first, fits in begun:
-            near = [fit for fit in fits if fit.finite_cost <= _NEAR_COST * least]
-            own, near = with_enough_substeps(own, fitting, near, is_trained)
+        tried += begun
+        least = min(fit.finite_cost for each in tried for fit in each.fits)
+        for each in begun:
+            near = [fit for fit in each.fits if fit.finite_cost <= _NEAR_COST * least]
+            own, near = with_enough_substeps(each.network, fitting, near, is_trained)
             fitted += [judge.candidate(own, fit, fitting.scaled) for fit in near]
-            rough_fits += first
         # Further attempts have the size of hidden states with which the rough fit is closest.
-        networks = [networks[int(np.argmin([first[0].error for _, first, _ in begun]))]]
-    assert start is not None
+        networks = [networks[int(np.argmin([each.first[0].error for each in begun]))]]
+    own, guess = tried[0].network, tried[0].first[0].guess
+    rough = fitting.fit(physics_unit(own), guess, iterations=0)
+    start = judge.candidate(own, rough, fitting.scaled)
     return Search(start, _minima(fitted) or [start])
 
 
@@ -78,21 +75,27 @@ def with_longer_pieces(minima: list[Candidate], longer: Fitting, judge: Judge) -
     return judge.candidate(network, fit, longer.scaled)
 
 
-def _begin(
-    network: Network, fitting: Fitting, seed: int, attempt: int
-) -> tuple[Network, list[FirstFit], list[Fit]]:
+class _Fits(NamedTuple):
     """A network with the scales of its hidden states, rough fits, and a fit from each."""
+
+    network: Network
+    first: list[FirstFit]
+    fits: list[Fit]
+
+
+def _begin(network: Network, fitting: Fitting, seed: int, attempt: int) -> _Fits:
+    """Fits with a network of the scales that hidden states have in the rough fit."""
     first = first_fits(physics_unit(network), fitting.scaled, seed, attempt)
     network, first = with_scales_of_hidden(network, first, fitting.scaled)
-    return network, first, [fitting.fit_from(physics_unit(network), one) for one in first]
+    return _Fits(network, first, [fitting.fit_from(physics_unit(network), one) for one in first])
 
 
-def _is_enough(fitted: list[Candidate], rough_fits: list[FirstFit]) -> bool:
+def _is_enough(fitted: list[Candidate], tried: list[_Fits]) -> bool:
     """Whether a fit is about as close as the closest rough one, and of use in validation."""
     if not fitted:
         return False
     best = min(fitted, key=_cost)
-    closest = min(rough_fits, key=lambda one: one.error)
+    closest = min((one for each in tried for one in each.first), key=lambda one: one.error)
     return is_found(best.fit, closest) and best.error < GOOD_ERROR
 
 
