@@ -15,9 +15,9 @@ from physsm.models.phy_ssm.grey_box.pieces import Cut
 from physsm.models.phy_ssm.grey_box.simulation import Normal, Priors, normal_equations
 from physsm.models.phy_ssm.unit import PhysicsUnit
 
-_STATE_STD = 3.0  # of an initial state around its guess, scaled: a weak prior
-_SERIES_STD = 1.0  # of a per-series term, in the natural size of its unknown
-_SHARED_WEIGHT = 1e-6  # of an unknown around its start: only for those that data do not determine
+# Weak priors: standard deviations of an initial state around its guess, scaled; of a per-series
+# term; and of an unknown around its start, both in their natural size.
+_STATE_STD, _SERIES_STD, _SHARED_STD = 3.0, 1.0, 1e3
 
 Equations = Callable[[np.ndarray, np.ndarray], Normal]
 
@@ -27,11 +27,13 @@ def equations_of(
     pieces: Cut,
     shared: Float[np.ndarray, "starts k"],
     local: Float[np.ndarray, "starts pieces q"],
+    variance: float,
 ) -> Equations:
     """Normal equations of pieces as a function of shared and local variables, with weak priors
-    around these starts.
+    around these starts. `variance` is that of the errors.
     """
-    priors, equations = priors_around(unit, shared, local), compiled(unit, normal_equations)
+    priors = priors_around(unit, shared, local, variance)
+    equations = compiled(unit, normal_equations)
     return lambda shared, local: equations(shared, local, pieces.pieces, priors)
 
 
@@ -39,16 +41,19 @@ def priors_around(
     unit: PhysicsUnit,
     shared: Float[np.ndarray, "starts k"],
     local: Float[np.ndarray, "starts pieces q"],
+    variance: float,
 ) -> Priors:
-    """Weak priors around the starts."""
+    """Weak priors around the starts. Squares of errors are not divided by their variance, so that
+    the priors are multiplied by it.
+    """
     size, per_series = unit.size, len(unit.per_series)
     centre = local.copy()
     centre[..., size:] = 0.0
     return Priors(
         local=centre,
-        local_weight=np.repeat([_STATE_STD**-2, _SERIES_STD**-2], [size, per_series]),
+        local_weight=variance * np.repeat([_STATE_STD**-2, _SERIES_STD**-2], [size, per_series]),
         shared=shared.copy(),
-        shared_weight=np.full(shared.shape[1], _SHARED_WEIGHT),
+        shared_weight=np.full(shared.shape[1], variance * _SHARED_STD**-2),
     )
 
 

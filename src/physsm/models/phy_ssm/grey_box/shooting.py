@@ -31,6 +31,8 @@ from physsm.models.phy_ssm.unit import PhysicsUnit
 _TOLERANCE = 1e-6
 _FEW_STARTS = 8
 _REPAIRS = 3
+_REWEIGHTINGS, _SAME_VARIANCE = 4, 1.1
+_LEAST_VARIANCE = 1e-10
 
 
 class Guess(NamedTuple):
@@ -100,6 +102,8 @@ def shoot(
             before, end = end, _repaired(unit, pieces, end, iterations)
             if end is before:
                 break
+        if iterations:
+            end = _reweighted(unit, pieces, end, iterations)
     best, weight = end.order[0], pieces.pieces.weight
     guess = Guess(
         shared=end.shared[best],
@@ -126,7 +130,9 @@ def step_towards(
         channels = np.asarray(compiled(other, simulated_channels)(shared, local, parts.pieces))
         weight = np.asarray(parts.pieces.weight)
         towards = parts.pieces._replace(values=np.where(weight > 0, channels, 0.0))
-        priors = priors_around(unit, shared[None], local[None])._replace(local=local[None])
+        variance = max(float(np.mean(fit.errors**2)), _LEAST_VARIANCE)
+        priors = priors_around(unit, shared[None], local[None], variance)
+        priors = priors._replace(local=local[None])
         equations = compiled(unit, normal_equations)
         normal = as_numpy(equations(shared[None], local[None], towards, priors))
     no_limit = np.full_like(shared[None], np.inf)
@@ -140,14 +146,32 @@ def _minimise(
     shared: np.ndarray,
     local: np.ndarray,
     iterations: int,
+    variance: float = 1.0,
 ) -> Solution:
     return minimise(
-        equations_of(unit, pieces, shared, local),
+        equations_of(unit, pieces, shared, local, variance),
         shared,
         local,
         iterations=iterations,
         tolerance=_TOLERANCE,
     )
+
+
+def _reweighted(unit: PhysicsUnit, pieces: Cut, end: Solution, iterations: int) -> Solution:
+    """The solution with priors for the variance that its errors have.
+
+    The way there has priors for the variance of the signal, which keep bad starts in place; with
+    small errors they would hold what the data tell otherwise.
+    """
+    before, cells = 1.0, max(float(np.asarray(pieces.pieces.weight).sum()), 1.0)
+    for _ in range(_REWEIGHTINGS):
+        variance = float(end.normal.squares[end.order[0]].sum()) / cells
+        if not np.isfinite(variance) or not variance * _SAME_VARIANCE < before:
+            break
+        variance = max(variance, _LEAST_VARIANCE)
+        end = _minimise(unit, pieces, end.shared, end.local, iterations, variance)
+        before = variance
+    return end
 
 
 def _repaired(unit: PhysicsUnit, pieces: Cut, end: Solution, iterations: int) -> Solution:
@@ -156,7 +180,7 @@ def _repaired(unit: PhysicsUnit, pieces: Cut, end: Solution, iterations: int) ->
     shared = np.repeat(end.shared[best][None], number, axis=0)
     local = np.repeat(end.local[best][None], number, axis=0)
     found = repaired(
-        equations_of(unit, pieces, shared, local),
+        equations_of(unit, pieces, shared, local, 1.0),
         Normal(*(part[best] for part in end.normal)),
         shared,
         local,
