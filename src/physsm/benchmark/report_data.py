@@ -92,6 +92,7 @@ def unknown_rows(
     """Each unknown with its mean over all time steps, and the interval of 90 % of its values.
 
     A constant has one value: its interval follows from its standard error, if the model has one.
+    There is none for an unknown that could vary and does not, because its network was dropped.
     """
     rows = []
     for i, unknown in enumerate(system.unknowns if unknowns is not None else ()):
@@ -101,6 +102,8 @@ def unknown_rows(
         stds = std[np.isfinite(std)]
         around = float(_Z90 * np.sqrt((stds**2).mean())) if stds.size else float("nan")
         low, high = np.quantile(values, [0.05, 0.95]) if values.size else (np.nan, np.nan)
+        if around == 0 and low == high:  # a value whose error nothing tells is not certain
+            around = float("nan")
         least, most = unknown.bounds.ends
         rows.append(
             {

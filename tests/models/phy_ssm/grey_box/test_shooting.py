@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from physsm._values import Panel
+from physsm._values import Panel, Series
 from physsm.models.phy_ssm.grey_box.least_squares import minimise
 from physsm.models.phy_ssm.grey_box.pieces import Pieces, cut
 from physsm.models.phy_ssm.grey_box.shooting import Fit, Guess, shoot
@@ -177,3 +177,30 @@ def test_pieces_that_fill_a_number_change_nothing(three_series):
     np.testing.assert_allclose(more.guess.states, fit.guess.states, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(more.errors, fit.errors, rtol=1e-9)
     np.testing.assert_allclose(more.covariance, fit.covariance, rtol=1e-6)
+
+
+@pytest.mark.parametrize("error", [0.1, 1e-3])
+def test_what_the_data_do_not_tell_stays_uncertain_however_small_the_errors(error):
+    """Of a hidden state's factor and that of its drive the data tell the product alone."""
+    rng, rows, a, c, m = np.random.default_rng(0), 200, 0.5, 1.0, 2.0
+    gap = 0.1
+    u = np.repeat(rng.uniform(-1, 1, rows // 10), 10)
+    x, h, xs = 0.0, 0.0, []
+    for k in range(rows):
+        xs.append(x)
+        for _ in range(50):
+            x, h = x + gap / 50 * (m * h - x), h + gap / 50 * (a * u[k] - c * h)
+    values = np.array(xs)[:, None] + error * np.std(xs) * rng.standard_normal((rows, 1))
+    series = [Series("one", gap * np.arange(rows), values, u[:, None])]
+    panel = Panel.from_series(series, ["x"], ["u"])
+    text = "control u\nx' = ?m*h - x\nh' = ?a*u - ?c*h\nobserve x\nunknown ?a, ?c, ?m constant\n"
+    unit = make_unit(panel, text, substeps=4, control_hold="previous")
+    scaled = unit.scales.table.scale(panel)
+    shared = as_shared(unit, 1.2 * np.array([m, a, c]))
+    guess = Guess(shared, np.zeros((1, rows, 2)), np.zeros((1, 0)))
+    fit = shoot(unit, scaled, [guess], length=rows, iterations=100)
+    found = physical(unit, fit.guess.shared)
+    share = np.sqrt(np.diagonal(fit.covariance)) / np.abs(fit.guess.shared)
+    assert found[0] * found[1] == pytest.approx(a * m, rel=max(error, 0.01))
+    assert (share[:2] > 1).all()
+    assert share[2] < max(error, 0.01)

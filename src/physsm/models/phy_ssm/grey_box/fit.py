@@ -56,8 +56,8 @@ class GreyBox:
     @property
     def is_good(self) -> bool:
         """Whether its validation error is so small that no other minimum needs to be looked for."""
-        error = self.stages[-1].error
-        return error is not None and error < GOOD_ERROR
+        errors = [stage.error for stage in self.stages if stage.kept]
+        return errors[-1] is not None and errors[-1] < GOOD_ERROR
 
 
 def fit_grey_box(
@@ -89,11 +89,12 @@ def fit_grey_box(
     if config.substeps is None and (fitting.length != asked or best is not before):
         best = with_more_substeps(best, hold, judge, fitting, is_trained)
     chosen, likelihood = judge.with_noises(best)
+    error = chosen.error
     if judge.prefers(start.network, chosen.network):
         (chosen, likelihood), best, hold = judge.with_noises(start), start, config.control_hold
     stages = (
         Stage(name="start", error=_finite(start.error), kept=True),
-        Stage(name="grey box", error=_finite(chosen.error), kept=best is not start),
+        Stage(name="grey box", error=_finite(error), kept=best is not start),
     )
     return GreyBox(
         network=with_hold(chosen.network, hold),
@@ -131,14 +132,14 @@ def _longer(asked: int, longest: int) -> list[int]:
 
 
 def constants_std(network: Network, fit: Fit) -> tuple[float, ...]:
-    """Standard errors of constant unknowns in physical units; 0 for the others."""
+    """Standard errors of unknowns that are constant in a grey box; 0 for those of each series."""
     unit = physics_unit(network)
     with jax.enable_x64(True):
         slope = jax.jit(jax.jacfwd(partial(in_physical_units, unit.system, unit.scales)))
         slopes = np.diagonal(np.asarray(slope(jnp.asarray(fit.guess.shared))))
     std = np.abs(slopes) * np.sqrt(np.maximum(np.diagonal(fit.covariance), 0))
-    is_constant = np.isin(np.arange(len(std)), of_kind(unit.system, "constant"))
-    return tuple(float(x) for x in np.where(is_constant, std, 0.0))
+    is_per_series = np.isin(np.arange(len(std)), of_kind(unit.system, "per series"))
+    return tuple(float(x) for x in np.where(is_per_series, 0.0, std))
 
 
 def with_arrays_of(network: Network, box: Network) -> Network:
