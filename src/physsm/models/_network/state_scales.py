@@ -85,7 +85,7 @@ def scales_of_states(
     """`given` with these scales and means of the written states, and with the sizes of lifted
     states and unknowns that follow from them.
     """
-    states = _typical_states(system, scale, offset)
+    states = typical_states(system, scale, offset)
     return replace(
         given,
         state_scale=scale,
@@ -95,7 +95,7 @@ def scales_of_states(
     )
 
 
-def _typical_states(
+def typical_states(
     system: System, scale: Float[np.ndarray, " n"], offset: Float[np.ndarray, " n"]
 ) -> Float[np.ndarray, "spreads draws n"]:
     """Draws of the written states around their means: with their scales, then further out."""
@@ -241,13 +241,13 @@ def _unknown_sizes(
     for channel, observation in enumerate(given.expression):
         if observation >= 0:
             effects.append(observed[:, :, [observation]] / table.channel_scale[channel])
-    largest = _typical(np.concatenate(effects, axis=2)).max(1)
+    largest = typical(np.concatenate(effects, axis=2)).max(1)
     # An effect that is zero at typical states, such as an overflow, counts where it sets in.
     first = np.take_along_axis(largest, (largest > 0).argmax(0)[None], axis=0)[0]
     return np.where(first > 0, 1 / np.where(first > 0, first, 1), 1.0)
 
 
-def _typical(effects: np.ndarray) -> np.ndarray:
+def typical(effects: np.ndarray) -> np.ndarray:
     """A high quantile over draws, the second axis, of the finite sizes that are not zero; 0 without
     any. It is the standard deviation of normal draws around zero.
     """

@@ -35,7 +35,9 @@ from physsm.models.phy_ssm.values import Boundary
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedStateSpace(FittedNetwork):
-    """A fitted Phy-SSM or S5 network. `constants_std` are standard errors of constant unknowns."""
+    """A fitted Phy-SSM or S5 network. `constants_std` are standard errors of constant unknowns; in a
+    grey box varying ones are constant too.
+    """
 
     Config = Config
     Scales = PhySSMScales
@@ -129,7 +131,7 @@ class FittedStateSpace(FittedNetwork):
 
         `std` is the standard error of a `constant` unknown, given the training data and the rest of
         the model; of one `per series` it comes from the filter, of a varying one from draws of the
-        states.
+        states, or that of a constant in a grey box.
         """
         if self.system is None:
             return super().unknowns(history)

@@ -136,3 +136,25 @@ def test_errors_that_are_correlated_make_standard_errors_larger():
     half = normal._replace(lagged=normal.squares / 2)
     found = covariance_of_shared(half, 0, np.ones((PIECES, ROWS, 1)))
     np.testing.assert_allclose(found, 3 * white, rtol=1e-8)  # (1 + 1/2)/(1 - 1/2)
+
+
+def test_a_variable_that_nothing_determines_does_not_change_the_others():
+    """Pieces that disagree widen the variance of a variable, whatever that of another one is."""
+    normal, _, _ = random_problem(4, pieces=12)
+    weight = np.ones((12, ROWS, 1))
+    disagreeing = normal._replace(shared_of_piece=10 * normal.shared_of_piece)
+    without = [np.array([1.0, 0.0]), np.array([[1.0, 0.0], [0.0, 0.0]])]
+    undetermined = disagreeing._replace(
+        shared_of_piece=disagreeing.shared_of_piece * without[0],
+        local_shared=disagreeing.local_shared * without[0],
+        shared_shared=disagreeing.shared_shared * without[1] + 1e-12 * np.diag([0.0, 1.0]),
+    )
+    alone = disagreeing._replace(
+        shared_of_piece=undetermined.shared_of_piece[..., :1],
+        local_shared=undetermined.local_shared[..., :1],
+        shared_shared=undetermined.shared_shared[..., :1, :1],
+        shared=disagreeing.shared[..., :1],
+    )
+    found, wanted = (covariance_of_shared(one, 0, weight) for one in (undetermined, alone))
+    np.testing.assert_allclose(found[0, 0], wanted[0, 0], rtol=0.01)
+    assert found[1, 1] > 1e9

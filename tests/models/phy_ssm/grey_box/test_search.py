@@ -30,6 +30,11 @@ def test_equal_fits_count_once_and_poor_ones_not_at_all():
     assert len(_minima([of_cost(1 + 0.1 * i) for i in range(20)])) == 6
 
 
+def test_a_minimum_without_finite_forecasts_comes_last():
+    found = _minima([of_cost(1.0, error=np.inf), of_cost(2.0), of_cost(3.0)])
+    assert [one.fit.cost for one in found] == [2.0, 3.0]
+
+
 @pytest.mark.parametrize("best", [0, 1, 2])
 def test_the_minimum_that_serves_longer_pieces_best_is_chosen(monkeypatch, best):
     longer = {1.0: 9.0, 2.0: 8.0, 3.0: 7.0, 1.0 + best: 4.0}

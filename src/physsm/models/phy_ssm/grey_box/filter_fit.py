@@ -109,7 +109,8 @@ def with_chosen_noises(
     network: Network, batch: Batch, context: int, likelihood_weight: float
 ) -> Network:
     """The network with the noises that forecast best, by coordinate descent on their logarithms.
-    The weight of the likelihood is relative to the logarithm of the error.
+    The weight of the likelihood is relative to the logarithm of the error, and so is the price of a
+    distance from the noises that the network has.
     """
     first = _noises(network)
 

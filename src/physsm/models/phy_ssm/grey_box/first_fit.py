@@ -81,7 +81,7 @@ def first_fits(
 
     def at_all_rows(fit: Fit) -> FirstFit:
         states = _at_all_rows(fit.guess.states, coarse, scaled)
-        error = float(fit.errors.max(initial=0))
+        error = float(fit.errors.max(initial=0)) if fit.is_finite else np.inf
         return FirstFit(fit.guess._replace(states=states), error, length * factor)
 
     return [at_all_rows(fit) for fit in fits]

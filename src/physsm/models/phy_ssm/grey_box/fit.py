@@ -64,7 +64,8 @@ def fit_grey_box(
     system: System, scales: PhySSMScales, config: Config, parts: Parts, seed: int
 ) -> GreyBox:
     """Constants and initial states from the training part, noises of the filter from windows of
-    both parts; the validation part chooses between candidates and the hold of the controls.
+    both parts. Costs choose between minima, the validation part the length of pieces, the hold of
+    the controls and the weight of the likelihood.
     """
     is_trained = config.unknown_network != "none" and bool(of_kind(system, "varying"))
     config = config.model_copy(update={"unknown_network": "none"})
@@ -90,7 +91,7 @@ def fit_grey_box(
         best = with_more_substeps(best, hold, judge, fitting, is_trained)
     chosen, likelihood = judge.with_noises(best)
     error = chosen.error
-    if judge.prefers(start.network, chosen.network):
+    if start.fit.is_finite and judge.prefers(start.network, chosen.network):
         (chosen, likelihood), best, hold = judge.with_noises(start), start, config.control_hold
     stages = (
         Stage(name="start", error=_finite(start.error), kept=True),

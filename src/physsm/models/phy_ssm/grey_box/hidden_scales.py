@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from physsm._values import Panel
-from physsm.models._network.state_scales import scales_of_states
+from physsm.models._network.state_scales import scales_of_states, typical, typical_states
 from physsm.models._network.unknowns import from_physical_units
 from physsm.models.phy_ssm.build import build_network
 from physsm.models.phy_ssm.grey_box.candidates import physics_unit
@@ -57,7 +57,7 @@ def with_other_sizes_of_hidden(network: Network) -> list[Network]:
         return []
     scale, mean = states.state_scale, states.state_scale * states.state_offset
     time = states.signal_time * network.scales.table.time_scale
-    driven = _known_slopes(network, mean) * time
+    driven = _known_slopes(network) * time
     sizes, middles = scale.copy(), mean.copy()
     for state in np.flatnonzero(hidden):
         rows = np.flatnonzero(~hidden & (driven[:, state] > 0))
@@ -67,17 +67,17 @@ def with_other_sizes_of_hidden(network: Network) -> list[Network]:
     return [_with_scales(network, sizes, middles)]
 
 
-def _known_slopes(
-    network: Network, mean: Float[np.ndarray, " n"]
-) -> Float[np.ndarray, "driven state"]:
-    """By how much each state changes the rate of each other one where all unknowns are zero: also
-    as a factor of another state, as `x` in `g' = -[x]*g`.
+def _known_slopes(network: Network) -> Float[np.ndarray, "driven state"]:
+    """By how much each state changes the rate of each other one, at typical states, where all
+    unknowns are zero: also as a factor of another state, as `x` in `g' = -[x]*g`.
     """
     system, table = physics_unit(network).system, network.scales.table
     u = table.control_shift[[table.controls.index(name) for name in system.controls]]
     theta = np.zeros(len(system.unknowns))
-    slopes = np.abs(np.asarray(jax.jit(jax.jacfwd(system.drift, argnums=1))(theta, mean, u)))
-    return np.where(np.isfinite(slopes), slopes, 0.0)
+    scales = network.scales.states
+    states = typical_states(system, scales.state_scale, scales.state_offset)[:1]
+    slope = jax.jacfwd(lambda z: system.drift(theta, z, u))
+    return typical(np.asarray(jax.jit(jax.vmap(jax.vmap(slope)))(states), float))[0]
 
 
 def _with_scales(network: Network, scale: np.ndarray, mean: np.ndarray) -> Network:

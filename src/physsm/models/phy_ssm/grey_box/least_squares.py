@@ -19,6 +19,7 @@ _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-2, 1e-9, 1e9
 _WHOLE_STEP = 1e-4  # damping of a step that is nearly that of Gauss and Newton
 _LONGEST_STEP = 2.0  # of a shared variable in one iteration, in its natural size or its value
 _TINY = 1e-12
+_RIDGE = 1e-15
 _UNDETERMINED = 1e12  # variance of a shared variable where none can be computed
 
 
@@ -77,8 +78,9 @@ def covariance_of_shared(
 ) -> Float[np.ndarray, "k k"]:
     """Covariance of the shared variables at a minimum.
 
-    The larger of two: from the variance of the errors, for errors that are correlated from row to
-    row as they are found to be; and from how much single pieces would move the variables.
+    For each variable the larger of two: from the variance of the errors, for errors that are
+    correlated from row to row as they are found to be; and from how much single pieces would move
+    the variables.
     """
     local_local = normal.local_local[start]
     nothing_known = _UNDETERMINED * np.eye(len(normal.shared_shared[start]))
@@ -87,8 +89,10 @@ def covariance_of_shared(
     cross, shared = normal.local_shared[start], normal.shared_shared[start]
     by_shared = _solve(_damped(local_local, np.full(len(local_local), _TINY)), cross)
     schur = shared - np.einsum("pqk,pqj->kj", cross, by_shared)
-    schur = schur + (_TINY * (np.trace(schur) + 1)) * np.eye(len(schur))
-    inverse = _solve(schur, np.eye(len(schur)))
+    # In units of the diagonal: a ridge may not tell what neither data nor priors do.
+    unit = np.sqrt(np.maximum(np.diagonal(shared), _TINY**2))
+    schur = schur / np.multiply.outer(unit, unit) + _RIDGE * np.eye(len(schur))
+    inverse = _solve(schur, np.eye(len(schur))) / np.multiply.outer(unit, unit)
     squares, lagged = normal.squares[start].sum(), normal.lagged[start].sum()
     pieces = weight.any((1, 2)).sum()
     number = max(weight.sum() - len(schur) - pieces * local_local.shape[-1], 1.0)
@@ -100,7 +104,9 @@ def covariance_of_shared(
         return plain
     scores = normal.shared_of_piece[start]
     by_pieces = inverse @ (scores.T @ scores) @ inverse
-    return plain if np.trace(plain) > np.trace(by_pieces) else by_pieces
+    ratio = np.diagonal(by_pieces) / np.maximum(np.diagonal(plain), _TINY**3)
+    wider = np.sqrt(np.maximum(ratio, 1.0))
+    return plain * np.multiply.outer(wider, wider)
 
 
 def as_numpy(normal: Normal) -> Normal:

@@ -1,7 +1,8 @@
 """The search for the best minimum: fits from many rough ones, told apart by their costs.
 
-All have the same unknowns, so that the cost is fair; validation windows are few, and a filter whose
-noises are not chosen yet says little of a minimum.
+All have the same unknowns, so that costs can be compared (substeps and the scales of hidden states
+change them little); validation windows are few, and a filter whose noises are not chosen yet says
+little of a minimum.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def search(network: Network, fitting: Fitting, judge: Judge, seed: int, is_train
     own, guess = tried[0].network, tried[0].first[0].guess
     rough = fitting.fit(physics_unit(own), guess, iterations=0)
     start = judge.candidate(own, rough, fitting.scaled)
-    return Search(start, _minima(fitted) or [start])
+    return Search(start, _minima(fitted))
 
 
 def with_longer_pieces(minima: list[Candidate], longer: Fitting, judge: Judge) -> Candidate:
@@ -71,8 +72,7 @@ def with_longer_pieces(minima: list[Candidate], longer: Fitting, judge: Judge) -
     serve shorter ones about as well.
     """
     fits = [(one.network, longer.fit(physics_unit(one.network), one.fit.guess)) for one in minima]
-    network, fit = min(fits, key=lambda pair: pair[1].finite_cost)
-    return judge.candidate(network, fit, longer.scaled)
+    return min((judge.candidate(*fit, longer.scaled) for fit in fits), key=_order)
 
 
 class _Fits(NamedTuple):
@@ -94,7 +94,7 @@ def _is_enough(fitted: list[Candidate], tried: list[_Fits]) -> bool:
     """Whether a fit is about as close as the closest rough one, and of use in validation."""
     if not fitted:
         return False
-    best = min(fitted, key=_cost)
+    best = min(fitted, key=_order)
     closest = min((one for each in tried for one in each.first), key=lambda one: one.error)
     return is_found(best.fit, closest) and best.error < GOOD_ERROR
 
@@ -102,11 +102,13 @@ def _is_enough(fitted: list[Candidate], tried: list[_Fits]) -> bool:
 def _minima(fitted: list[Candidate]) -> list[Candidate]:
     """Fits in different minima, the least cost first."""
     minima: list[Candidate] = []
-    for one in sorted(fitted, key=_cost):
+    for one in sorted(fitted, key=_order):
         if not minima or minima[-1].fit.cost * _SAME_COST < one.fit.cost:
             minima.append(one)
-    return [one for one in minima[:_MOST_MINIMA] if _cost(one) <= _NEAR_COST * _cost(minima[0])]
+    most = _NEAR_COST * minima[0].fit.finite_cost
+    return [one for one in minima[:_MOST_MINIMA] if one.fit.finite_cost <= most]
 
 
-def _cost(candidate: Candidate) -> float:
-    return candidate.fit.finite_cost
+def _order(candidate: Candidate) -> tuple[bool, float]:
+    """By cost; those whose forecasts are not finite come last."""
+    return not np.isfinite(candidate.error), candidate.fit.finite_cost

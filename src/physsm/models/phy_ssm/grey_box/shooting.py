@@ -164,8 +164,10 @@ def _reweighted(unit: PhysicsUnit, pieces: Cut, end: Solution, iterations: int) 
     small errors they would hold what the data tell otherwise.
     """
     before, cells = 1.0, max(float(np.asarray(pieces.pieces.weight).sum()), 1.0)
+    variables = len(end.shared[0]) + len(pieces.measured) * end.local.shape[-1]
+    number = max(cells - variables, cells / 2)  # with priors, not all variables are free
     for _ in range(_REWEIGHTINGS):
-        variance = float(end.normal.squares[end.order[0]].sum()) / cells
+        variance = float(end.normal.squares[end.order[0]].sum()) / number
         if not np.isfinite(variance) or not variance * _SAME_VARIANCE < before:
             break
         variance = max(variance, _LEAST_VARIANCE)
