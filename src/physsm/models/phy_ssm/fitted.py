@@ -35,8 +35,8 @@ from physsm.models.phy_ssm.values import Boundary
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FittedStateSpace(FittedNetwork):
-    """A fitted Phy-SSM or S5 network. `constants_std` are standard errors of constant unknowns; in a
-    grey box varying ones are constant too.
+    """A fitted Phy-SSM or S5 network. `constants_std` are standard errors of constant unknowns; in
+    a grey box varying ones are constant too.
     """
 
     Config = Config
