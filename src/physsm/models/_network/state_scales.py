@@ -241,18 +241,18 @@ def _unknown_sizes(
     for channel, observation in enumerate(given.expression):
         if observation >= 0:
             effects.append(observed[:, :, [observation]] / table.channel_scale[channel])
-    largest = typical(np.concatenate(effects, axis=2)).max(1)
+    largest = typical_size(np.concatenate(effects, axis=2)).max(1)
     # An effect that is zero at typical states, such as an overflow, counts where it sets in.
     first = np.take_along_axis(largest, (largest > 0).argmax(0)[None], axis=0)[0]
     return np.where(first > 0, 1 / np.where(first > 0, first, 1), 1.0)
 
 
-def typical(effects: np.ndarray) -> np.ndarray:
+def typical_size(effects: np.ndarray) -> np.ndarray:
     """A high quantile over draws, the second axis, of the finite sizes that are not zero; 0 without
     any. It is the standard deviation of normal draws around zero.
     """
     sizes = np.abs(effects)
     sizes = np.sort(np.where(np.isfinite(sizes) & (sizes > 0), sizes, np.inf), axis=1)
     count = np.isfinite(sizes).sum(1, keepdims=True)
-    typical = np.take_along_axis(sizes, (_WITHIN * count).astype(int), axis=1)
-    return np.where(count > 0, typical, 0.0)[:, 0]
+    size = np.take_along_axis(sizes, (_WITHIN * count).astype(int), axis=1)
+    return np.where(count > 0, size, 0.0)[:, 0]

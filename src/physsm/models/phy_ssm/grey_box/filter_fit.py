@@ -28,9 +28,9 @@ _WINDOWS = 16  # of each part
 _LEAST_STD = 0.05  # of a state at the start, scaled
 _RIDGE = 1e-6
 _FACTORS = (10.0, 3.0)  # by which noises change in each pass
-# Of the logarithm of the square error, for a noise that is ten times another than the errors of the
-# simulation suggest: of few windows, chance would gain more.
-_SHIFT = 0.03
+# Added to the logarithm of the square error for each noise that is a tenth or ten times what the
+# errors of the simulation suggest: few windows show smaller gains by chance.
+_PRICE = 0.03
 _LEAST_LOG, _MOST_LOG = np.log(1e-5), np.log(3.0)
 
 
@@ -117,7 +117,7 @@ def with_chosen_noises(
     def loss(candidate: Network) -> float:
         error, likelihood = scores(candidate, batch, context).mean(0)
         shift = (_noises(candidate) - first) / np.log(10)
-        total = np.log(error + 1e-12) + likelihood_weight * likelihood + _SHIFT * (shift**2).sum()
+        total = np.log(error + 1e-12) + likelihood_weight * likelihood + _PRICE * (shift**2).sum()
         return float(total) if np.isfinite(total) else np.inf
 
     best = loss(network)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from physsm._values import Panel
-from physsm.models._network.state_scales import scales_of_states, typical, typical_states
+from physsm.models._network.state_scales import scales_of_states, typical_size, typical_states
 from physsm.models._network.unknowns import from_physical_units
 from physsm.models.phy_ssm.build import build_network
 from physsm.models.phy_ssm.grey_box.candidates import physics_unit
@@ -77,7 +77,7 @@ def _known_slopes(network: Network) -> Float[np.ndarray, "driven state"]:
     scales = network.scales.states
     states = typical_states(system, scales.state_scale, scales.state_offset)[:1]
     slope = jax.jacfwd(lambda z: system.drift(theta, z, u))
-    return typical(np.asarray(jax.jit(jax.vmap(jax.vmap(slope)))(states), float))[0]
+    return typical_size(np.asarray(jax.jit(jax.vmap(jax.vmap(slope)))(states), float))[0]
 
 
 def _with_scales(network: Network, scale: np.ndarray, mean: np.ndarray) -> Network:

@@ -31,8 +31,9 @@ from physsm.models.phy_ssm.unit import PhysicsUnit
 _TOLERANCE = 1e-6
 _FEW_STARTS = 8
 _REPAIRS = 3
+_SIGNAL_VARIANCE = 1.0  # of scaled channels
+_LEAST_VARIANCE = 1e-10  # of their errors
 _REWEIGHTINGS, _SAME_VARIANCE = 4, 1.1
-_LEAST_VARIANCE = 1e-10
 
 
 class Guess(NamedTuple):
@@ -146,7 +147,7 @@ def _minimise(
     shared: np.ndarray,
     local: np.ndarray,
     iterations: int,
-    variance: float = 1.0,
+    variance: float = _SIGNAL_VARIANCE,
 ) -> Solution:
     return minimise(
         equations_of(unit, pieces, shared, local, variance),
@@ -163,7 +164,7 @@ def _reweighted(unit: PhysicsUnit, pieces: Cut, end: Solution, iterations: int) 
     The way there has priors for the variance of the signal, which keep bad starts in place; with
     small errors they would hold what the data tell otherwise.
     """
-    before, cells = 1.0, max(float(np.asarray(pieces.pieces.weight).sum()), 1.0)
+    before, cells = _SIGNAL_VARIANCE, max(float(np.asarray(pieces.pieces.weight).sum()), 1.0)
     variables = len(end.shared[0]) + len(pieces.measured) * end.local.shape[-1]
     number = max(cells - variables, cells / 2)  # with priors, not all variables are free
     for _ in range(_REWEIGHTINGS):
@@ -182,7 +183,7 @@ def _repaired(unit: PhysicsUnit, pieces: Cut, end: Solution, iterations: int) ->
     shared = np.repeat(end.shared[best][None], number, axis=0)
     local = np.repeat(end.local[best][None], number, axis=0)
     found = repaired(
-        equations_of(unit, pieces, shared, local, 1.0),
+        equations_of(unit, pieces, shared, local, _SIGNAL_VARIANCE),
         Normal(*(part[best] for part in end.normal)),
         shared,
         local,
