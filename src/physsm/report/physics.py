@@ -81,8 +81,8 @@ def interval_note(unknowns: Sequence[UnknownValue]) -> str:
     if kinds - {"constant"}:
         parts.append(
             "An unknown that varies is given by its mean, in equations too; its interval is where "
-            "nine tenths of its values are. In a grey box it does not vary, and its interval is that "
-            "of a constant."
+            "nine tenths of its values are. In a grey box it does not vary, and its interval is "
+            "that of a constant."
         )
     return " ".join(filter(None, parts))
 
