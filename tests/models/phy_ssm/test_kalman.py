@@ -45,7 +45,7 @@ def linear_system(q=3, steps=6):
 def of_states(predicted, measured, precision) -> Measurement:
     """Measurements of the states themselves."""
     slope = jnp.eye(len(predicted), dtype=predicted.dtype)
-    return Measurement(surprise=measured - predicted, slope=slope, precision=precision)
+    return Measurement(innovation=measured - predicted, slope=slope, precision=precision)
 
 
 def filtered(F, noise, m0, P0, measured, precision) -> FilterSteps:

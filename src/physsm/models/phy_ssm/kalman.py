@@ -51,7 +51,7 @@ class Measurement(NamedTuple):
     values, slopes of the functions, and precisions (one over a variance; 0: not measured).
     """
 
-    surprise: Float[Array, " m"]
+    innovation: Float[Array, " m"]
     slope: Float[Array, "m q"]
     precision: Float[Array, " m"]
 
@@ -65,11 +65,11 @@ def correct(
     division by a number instead of a linear system, and a precision of zero needs no special case.
     """
     start = mean
-    for j in range(measured.surprise.shape[0]):
+    for j in range(measured.innovation.shape[0]):
         slope, precision = measured.slope[j], measured.precision[j]
         across = covariance @ slope
         gain = across * (precision / (1 + precision * (slope @ across)))
-        mean = mean + gain * (measured.surprise[j] - slope @ (mean - start))
+        mean = mean + gain * (measured.innovation[j] - slope @ (mean - start))
         covariance = covariance - gain[:, None] * across[None, :]
     return mean, _symmetric(covariance)
 

@@ -54,7 +54,7 @@ def measurement(
     values, slopes = channels_with_slopes(unit, prior.mean, row)
     grounded = instruments.states.grounded_channels
     of_channels = Measurement(
-        surprise=(row.last - values)[grounded],
+        innovation=(row.last - values)[grounded],
         slope=slopes[grounded],
         precision=(row.seen / instruments.error_variance)[grounded],
     )
@@ -62,7 +62,7 @@ def measurement(
         return of_channels
     hidden = np.flatnonzero(instruments.states.channel_of_state < 0)
     of_states = Measurement(
-        surprise=(posterior.mean - prior.mean[: unit.size])[hidden],
+        innovation=(posterior.mean - prior.mean[: unit.size])[hidden],
         slope=jnp.eye(len(prior.mean), dtype=prior.mean.dtype)[hidden],
         precision=(1 / (posterior.std**2 + SMALLEST_VARIANCE))[hidden],
     )
