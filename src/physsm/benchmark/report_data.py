@@ -102,8 +102,6 @@ def unknown_rows(
         stds = std[np.isfinite(std)]
         around = float(_Z90 * np.sqrt((stds**2).mean())) if stds.size else float("nan")
         low, high = np.quantile(values, [0.05, 0.95]) if values.size else (np.nan, np.nan)
-        if around == 0 and low == high:  # a value whose error nothing tells is not certain
-            around = float("nan")
         least, most = unknown.bounds.ends
         rows.append(
             {

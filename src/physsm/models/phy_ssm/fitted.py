@@ -131,19 +131,21 @@ class FittedStateSpace(FittedNetwork):
 
         `std` is the standard error of a `constant` unknown, given the training data and the rest of
         the model; of one `per series` it comes from the filter, of a varying one from draws of the
-        states, or that of a constant in a grey box.
+        states, or that of a constant in a grey box. NaN where none is known: of an unknown that
+        could vary and whose network was dropped.
         """
         if self.system is None:
             return super().unknowns(history)
         panel = self.check(history)
         mean, std = forecast.over_series(self.compiled, forecast.unknowns_with_std, panel)
+        std = np.hypot(series_first(std, panel), np.array(self.constants_std))
         return Unknowns(
             names=tuple(unknown.name for unknown in self.system.unknowns),
             ids=panel.ids,
             times=panel.times,
             lengths=panel.lengths,
             mean=series_first(mean, panel),
-            std=np.hypot(series_first(std, panel), np.array(self.constants_std)),
+            std=np.where(std > 0, std, np.nan),
         )
 
     # Streams.

@@ -9,6 +9,7 @@ import pytest
 from physsm import PhySSM, System, _programs, load
 from physsm._errors import TrainingError
 from physsm._values import Forecast, Panel, Query, Series
+from physsm.benchmark.report_data import unknown_rows
 from physsm.models._network.unknowns import in_physical_units
 from physsm.models.grey_box import GreyBox
 from physsm.models.phy_ssm.forecaster import FittedPhySSM
@@ -73,6 +74,13 @@ def test_a_network_that_is_better_by_chance_alone_is_dropped(monkeypatch):
     assert fitted.training is not None
     assert fitted.training.progress.best_step == 0
     assert trained != start == pytest.approx(fitted.stages[1].error, rel=1e-3)
+    # Its value is that of the grey box; how certain it is, this model does not know.
+    unknowns = fitted.unknowns(noisy_panel(2))
+    std = unknowns.std[..., unknowns.names.index("k")]
+    assert np.isnan(std).all()
+    (row,) = [row for row in unknown_rows(System.parse(text), unknowns, {}) if row["name"] == "k"]
+    assert row["kind"] == "varying"
+    assert np.isnan([row["lower"], row["upper"]]).all()
 
 
 def test_its_stages_are_named_and_there_is_no_training(fitted):
